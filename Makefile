@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT-0
+.DEFAULT_GOAL := help
+.PHONY: help env demo test lint bench lock docs clean
+VENV := .venv/bin
+
+help: ## Print these targets
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+env: ## Make .venv from the locks (Python >= 3.11 is all it needs)
+	@trainer/env.sh
+
+demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no token (about 8 minutes on 2 cores)
+	@$(VENV)/lingoss demo
+
+test: env ## Lint, types, and all tests that need no cluster
+	@$(MAKE) --no-print-directory lint
+	@cd trainer && ../$(VENV)/python -m pytest -q
+
+lint: env ## ruff (lint and format), import rules, types
+	@cd trainer && ../$(VENV)/ruff check . && ../$(VENV)/ruff format --check . && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
+
+bench: env ## Measure each figure that the project promises and print it beside its bar
+	@$(VENV)/python bench/bench.py
+
+docs: env ## Rewrite the generated pages of docs/
+	@$(VENV)/python -m lingoss.config > docs/configuration.md
+
+lock: ## Resolve the locks again from trainer/pyproject.toml
+	@printf '%s\n' '# The one tool that pip itself installs; everything else comes from requirements.lock through it. Made by `make lock`.' > trainer/bootstrap.lock
+	@echo "uv==0.13.9" | $(VENV)/uv pip compile --quiet --no-header --generate-hashes - >> trainer/bootstrap.lock
+	@cd trainer && ../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra train --extra dev \
+	  --override overrides.txt --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+
+clean: ## Remove what make made: environment, demo, caches of this folder (not the shared model cache)
+	@rm -rf .venv demo .pytest_cache .ruff_cache .mypy_cache trainer/.pytest_cache trainer/.ruff_cache trainer/.mypy_cache
