@@ -20,7 +20,7 @@ lint: env ## ruff (lint and format), import rules, types
 	@cd trainer && ../$(VENV)/ruff check . && ../$(VENV)/ruff format --check . && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
 
 bench: env ## Measure each figure that the project promises and print it beside its bar
-	@$(VENV)/python bench/bench.py
+	@$(VENV)/python bench/bench.py $(ARGS)
 
 docs: env ## Rewrite the generated pages of docs/
 	@$(VENV)/python -m lingoss.config > docs/configuration.md

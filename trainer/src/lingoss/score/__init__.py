@@ -14,7 +14,7 @@ Format is a gate, quality multiplies: a penalty that were only subtracted could 
 - nothing raises, and the reward is in [0, 1].
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from lingoss import detect as detection
@@ -161,7 +161,3 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
         reward=max(0.0, sum(terms.values())),
     )
 
-
-def rules_dict(rules: Rules) -> dict[str, Any]:
-    """The rules as plain data, for run cards and config files."""
-    return asdict(rules)

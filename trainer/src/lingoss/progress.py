@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT-0
+"""Progress of long work, in one place: a bar on a terminal, one JSON line for each report anywhere else."""
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import Any, TextIO
+
+
+class Progress:
+    """Reports how far a task is, on standard error: standard output belongs to results.
+
+    Use as a context manager and call `advance` for each finished piece, with the facts worth showing:
+
+        with Progress("sft", total=40, unit="step") as progress:
+            progress.advance(loss=1.23)
+    """
+
+    def __init__(self, task: str, total: int, unit: str, done: int = 0, stream: TextIO | None = None) -> None:
+        self._task, self._total, self._unit, self._done = task, total, unit, done
+        self._stream = stream or sys.stderr
+        self._bar: Any = None
+        self._start = time.monotonic()
+
+    def __enter__(self) -> "Progress":
+        if self._stream.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
+            bar = Bar(*columns, TimeRemainingColumn(), TextColumn("{task.fields[facts]}"), console=Console(file=self._stream))
+            bar.add_task(self._task, total=self._total, completed=self._done, unit=self._unit, facts="")
+            bar.start()
+            self._bar = bar
+        return self
+
+    def advance(self, count: int = 1, **facts: object) -> None:
+        """`count` more pieces are finished; `facts` (numbers or short strings) are shown beside the bar or in the line."""
+        self._done += count
+        if self._bar is not None:
+            shown = " ".join(f"{name} {_short(value)}" for name, value in facts.items())
+            self._bar.update(self._bar.task_ids[0], completed=self._done, facts=shown)
+            return
+        line = {"task": self._task, "done": self._done, "total": self._total, "unit": self._unit}
+        line |= {"seconds": round(time.monotonic() - self._start, 1), **facts}
+        print(json.dumps(line, ensure_ascii=False), file=self._stream, flush=True)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
