@@ -9,13 +9,23 @@ from lingoss.evaluate.rows import ScoredRun, read_run
 
 LANGUAGES = ("en", "fr", "de", "es", "it")
 SENTENCES = {
-    "en": ("We multiply the speed by the time.", "Three boxes hold twelve apples each.", "So the total is thirty-six."),
-    "fr": ("On multiplie la vitesse par le temps.", "Trois caisses contiennent douze pommes chacune.", "Le total est donc de trente-six."),
-    "de": ("Wir multiplizieren die Geschwindigkeit mit der Zeit.", "Drei Kisten enthalten je zwölf Äpfel.", "Zusammen sind es also sechsunddreißig."),
-    "es": ("Multiplicamos la velocidad por el tiempo.", "Tres cajas contienen doce manzanas cada una.", "El total es entonces treinta y seis."),
-    "it": ("Moltiplichiamo la velocità per il tempo.", "Tre casse contengono dodici mele ciascuna.", "Il totale è quindi trentasei."),
-}  # fmt: skip
-ANSWERS = {"en": "The answer is {}.", "fr": "La réponse est {}.", "de": "Die Antwort ist {}.", "es": "La respuesta es {}.", "it": "La risposta è {}."}  # fmt: skip
+    "en": ("We multiply the speed by the time.", "Each box holds twelve apples.", "So the total is thirty-six."),
+    "fr": ("On multiplie la vitesse par le temps.", "Chaque caisse contient douze pommes.", "Le total est donc 36."),
+    "de": ("Wir nehmen die Geschwindigkeit mal die Zeit.", "Jede Kiste enthält zwölf Äpfel.", "Es sind also 36."),
+    "es": (
+        "Multiplicamos la velocidad por el tiempo.",
+        "Cada caja contiene doce manzanas.",
+        "El total es entonces 36.",
+    ),
+    "it": ("Moltiplichiamo la velocità per il tempo.", "Ogni cassa contiene dodici mele.", "Il totale è quindi 36."),
+}
+ANSWERS = {
+    "en": "The answer is {}.",
+    "fr": "La réponse est {}.",
+    "de": "Die Antwort ist {}.",
+    "es": "La respuesta es {}.",
+    "it": "La risposta è {}.",
+}
 QUESTIONS = {
     "en": "A train travels {} km in 3 hours. How fast is it?",
     "fr": "Un train parcourt {} km en 3 heures. Quelle est sa vitesse ?",
@@ -71,7 +81,7 @@ def scored(
     question: str | None = None,
     text: str | None = None,
 ) -> dict[str, Any]:
-    """One row of verdicts.jsonl. `reasoning`: its language(s), one sentence each; `answer`: its language or "neutral"."""
+    """One row of verdicts.jsonl. `reasoning`: the language(s) of its sentences; `answer`: a language or "neutral"."""
     asked = answer_language or language
     spoken = [reasoning] * 3 if isinstance(reasoning, str) else list(reasoning or [language] * 3)
     thought = [(code, SENTENCES[code][i % 3]) for i, code in enumerate(spoken)]
@@ -80,7 +90,9 @@ def scored(
     reasoning_found = detection(language, thought, abstained=abstained)
     answer_found = detection(asked, final)
     good = format_ok and not truncated
-    spoken_well = min(reasoning_found["target_share"] or 0.0, 1.0 if said == "neutral" else answer_found["target_share"])
+    spoken_well = min(
+        reasoning_found["target_share"] or 0.0, 1.0 if said == "neutral" else answer_found["target_share"]
+    )
     if terms is None:
         right = {"correct": 0.4, None: 0.0}.get(grade, 0.0) * good
         terms = {"correctness": right, "language": 0.6 * good * spoken_well, "repetition": 0.0, "prompt_copy": 0.0}
@@ -146,7 +158,9 @@ def realistic(name: str, skill: float, right: float, *, items: int = 20, samples
             for sample in range(samples):
                 obeyed = draw.random() < skill + ease
                 mixed = draw.random() < 0.15
-                thought = [language] * 3 if obeyed and not mixed else ["en" if language != "en" else "de"] * 2 + [language]
+                thought = (
+                    [language] * 3 if obeyed and not mixed else ["en" if language != "en" else "de"] * 2 + [language]
+                )
                 answer = "neutral" if draw.random() < 0.2 else language if draw.random() < skill + 0.2 else "en"
                 cut = draw.random() < 0.08 * (1 - skill) + 0.01
                 rows.append(
@@ -158,7 +172,9 @@ def realistic(name: str, skill: float, right: float, *, items: int = 20, samples
                         sample=sample,
                         reasoning=thought,
                         answer=answer,
-                        grade=draw.choices(["correct", "incorrect", "unparsed", None], [right, 0.85 - right, 0.1, 0.05])[0],
+                        grade=draw.choices(
+                            ["correct", "incorrect", "unparsed", None], [right, 0.85 - right, 0.1, 0.05]
+                        )[0],
                         format_ok=not cut and draw.random() < 0.4 + 0.6 * skill,
                         truncated=cut,
                         abstained=draw.random() < 0.04,

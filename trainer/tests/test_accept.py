@@ -5,10 +5,11 @@ import json
 from typing import Any
 
 import pytest
+from synthetic import outcomes, run
+
 from lingoss.errors import LingossError
 from lingoss.evaluate.accept import AcceptSettings, accept
 from lingoss.evaluate.rows import ScoredRun
-from synthetic import outcomes, run
 
 N = 240
 CODES = ("fr", "de")
@@ -85,7 +86,10 @@ def test_form_and_repetition_are_bounded(clause: str, change: dict[str, Any]) ->
     assert clauses(rows) == [clause]
 
 
-@pytest.mark.parametrize(("tokens", "failed"), [(60, []), (89, []), (41, []), (95, ["length fr", "length de"]), (35, ["length fr", "length de"])])
+@pytest.mark.parametrize(
+    ("tokens", "failed"),
+    [(60, []), (89, []), (41, []), (95, ["length fr", "length de"]), (35, ["length fr", "length de"])],
+)
 def test_median_length_is_bounded_in_each_language(tokens: int, failed: list[str]) -> None:
     assert clauses(both(BETTER, new_tokens=tokens)) == failed
 

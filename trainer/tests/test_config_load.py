@@ -26,7 +26,9 @@ def refusal(stage: str, path: Path | None = None, *sets: str) -> str:
 
 def test_defaults_then_file_then_sets(file: Path) -> None:
     file.write_text("stage: sft\nseed: 7\nlora: {rank: 4, alpha: 8}\noptimizer:\n  learning_rate: 1e-4\n")
-    found = config.load("sft", file, ["lora.rank=32", "data.languages=[no, en]", "data.languages=[fr, de]", "max_steps=1e+02"])
+    found = config.load(
+        "sft", file, ["lora.rank=32", "data.languages=[no, en]", "data.languages=[fr, de]", "max_steps=1e+02"]
+    )
     assert found.seed == 7
     assert (found.lora.rank, found.lora.alpha, found.lora.dropout) == (32, 8.0, 0.0)
     assert found.optimizer.learning_rate == 1e-4
@@ -72,7 +74,10 @@ def test_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         ("lora.qqqqqq=1", "unknown key lora.qqqqqq; known here: rank, alpha, dropout, target_modules, experts"),
         ("num_generations=3", "num_generations is not a key of stage sft, but of stage grpo: remove it"),
         ("rollout.mode=server", "rollout is not a key of stage sft, but of stage grpo"),
-        ("optimizer.schedule=linaer", "optimizer.schedule = linaer: must be one of 'linear', 'cosine' or 'constant'; nearest: linear"),
+        (
+            "optimizer.schedule=linaer",
+            "optimizer.schedule = linaer: must be one of 'linear', 'cosine' or 'constant'; nearest: linear",
+        ),
         ("lora.rank=x", "--set lora.rank=x: lora.rank = x: must be a whole number"),
         ("lora.rank='3'", "must be a whole number"),
         ("lora.rank=true", "lora.rank = true: must be a whole number"),
@@ -82,7 +87,10 @@ def test_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         ("optimizer.learning_rate=.nan", "optimizer.learning_rate = .nan: must be a number"),
         ("optimizer.learning_rate=true", "must be a number"),
         ("optimizer.learning_rate=-1e-4", "optimizer.learning_rate = -0.0001: must be > 0"),
-        ("gradient_checkpointing=yes", "gradient_checkpointing = yes: must be true or false (yes is a word in YAML 1.2)"),
+        (
+            "gradient_checkpointing=yes",
+            "gradient_checkpointing = yes: must be true or false (yes is a word in YAML 1.2)",
+        ),
         ("gradient_checkpointing=1", "must be true or false"),
         ("data.languages=en", "data.languages = en: must be a list, as in [a, b]"),
         ("data.languages=[]", "data.languages = []: must hold at least one item"),
@@ -97,7 +105,7 @@ def test_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         ("seed", "write --set key.path=value"),
         ("=3", "write --set key.path=value"),
         ("lora..rank=3", "write --set key.path=value"),
-        ("format=thnik", "format = thnik: is no chat format: known are harmony, plain, think; nearest: think"),
+        ("format=thnik", "format = thnik: 'thnik' is no chat format: known are harmony, plain, think; nearest: think"),
         ("template=chatlm", "nearest: chatml"),
     ],
 )
@@ -199,19 +207,24 @@ def test_paths_that_are_no_file(tmp_path: Path) -> None:
     assert "more than 256 KiB" in refusal("sft", Path("/dev/zero"))
 
 
-@given(st.lists(st.text(max_size=30), max_size=3))
-def test_no_setting_ends_in_another_error(sets: list[str]) -> None:
+def told_of(*sets: str) -> str:
+    """The refusal of some settings; empty when they are fine. Any other error passes through."""
     try:
         config.load("sft", None, sets)
     except LingossError as error:
-        assert "\n" not in str(error)
-        str(error).encode()
+        return str(error)
+    return ""
+
+
+@given(st.lists(st.text(max_size=30), max_size=3))
+def test_no_setting_ends_in_another_error(sets: list[str]) -> None:
+    told = told_of(*sets)
+    assert "\n" not in told
+    told.encode()
 
 
 @given(st.sampled_from(["lora", "data.languages", "seed", "root", "a.b"]), st.text(max_size=20))
 def test_no_value_ends_in_another_error(key: str, text: str) -> None:
-    try:
-        config.load("sft", None, [f"{key}={text}"])
-    except LingossError as error:
-        assert "\n" not in str(error)
-        str(error).encode()
+    told = told_of(f"{key}={text}")
+    assert "\n" not in told
+    told.encode()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """The YAML reader: what it reads, what it refuses, and that what is written reads back."""
 
+import contextlib
 import time
 
 import pytest
@@ -103,7 +104,7 @@ def test_refused(text: str, told: str) -> None:
     ],
 )
 def test_bytes_refused(data: bytes, told: str) -> None:
-    with pytest.raises(LingossError, match="x.yaml: ") as caught:
+    with pytest.raises(LingossError, match=r"x\.yaml: ") as caught:
         yaml_text.decode(data, "x.yaml")
     assert told in str(caught.value)
 
@@ -113,20 +114,27 @@ def test_bom_and_crlf_are_read() -> None:
     assert value(text) == {"a": 1, "b": ["x"]}
 
 
-@pytest.mark.parametrize("unit", ["a", " ", "\n", "[", "{", "-", ":", "'", '"', "#", "0", "é", "a: ", "- ", "? ", "%", "|", "&", "*"])
+@pytest.mark.parametrize(
+    "unit", ["a", " ", "\n", "[", "{", "-", ":", "'", '"', "#", "0", "é", "a: ", "- ", "? ", "%", "|", "&", "*"]
+)
 def test_the_largest_file_of_one_character_costs_little(unit: str) -> None:
     text = unit * (yaml_text.MAX_BYTES // len(unit.encode()))
     start = time.process_time()
-    try:
+    with contextlib.suppress(LingossError):
         value(yaml_text.decode(text.encode(), "x.yaml"))
-    except LingossError:
-        pass
     assert time.process_time() - start < 1.0
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -139,7 +147,9 @@ def test_what_is_written_reads_back(written: dict[str, object]) -> None:
 @given(st.text(max_size=60) | st.binary(max_size=60))
 def test_no_text_ends_in_another_error(text: str | bytes) -> None:
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    told = ""
     try:
         value(yaml_text.decode(data, "x.yaml"))
     except LingossError as error:
-        assert "\n" not in str(error)
+        told = str(error)
+    assert "\n" not in told

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from synthetic import LANGUAGES, outcomes, run, scored
+
 from lingoss.errors import LingossError
 from lingoss.evaluate.gate import Gate, GateSettings, gate
 from lingoss.evaluate.rows import ScoredRun
-from synthetic import LANGUAGES, outcomes, run, scored
 
 K = 8
 PENALTY = {"correctness": 0.4, "language": 0.6, "repetition": 0.0}
@@ -67,7 +68,7 @@ def test_a_step_needs_eight_informative_groups(per_step: int, outcome: str) -> N
 
 
 def test_the_rule_of_eight_can_be_waived_and_says_so() -> None:
-    found = decide(groups([4] * 28 + [0] * 36), informative_groups=0)
+    found = decide(groups([4] * 28 + [0] * 36), waive_groups=True)
     assert found.outcome == "viable"
     assert "waived" in found.reasons[0]
 
@@ -98,7 +99,7 @@ def test_too_few_prompts_cannot_decide_without_the_waiver() -> None:
 
 def test_the_demo_after_sft_is_viable() -> None:
     rows = [row for code in LANGUAGES for row in groups([4, 4, 4, 0 if code in ("es", "it", "de") else 4], code)]
-    found = decide(rows, waive_prompts=True, informative_groups=0)
+    found = decide(rows, waive_prompts=True, waive_groups=True)
     assert (found.overall.informative.k, found.overall.informative.n) == (17, 20)
     assert (round(100 * found.overall.informative.low), round(100 * found.overall.informative.high)) == (64, 95)
     assert found.outcome == "viable"

@@ -2,6 +2,7 @@
 """Files and disks: nothing half-written is ever seen, and a full or read-only disk is named with what to do."""
 
 import errno
+import itertools
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_runs_children as children
+import test_runs_helpers as helpers
 
 from lingoss.errors import LingossError
 from lingoss.runs import free_bytes, gigabytes, open_run, require_space, verify, write_json
@@ -109,31 +110,48 @@ def test_space_is_asked_of_the_nearest_folder_that_exists(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("size", "told"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (41_800_000_000, "41.8 GB"), (2 * 10**12, "2.0 TB")]
+    ("size", "told"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (41_800_000_000, "41.8 GB"), (2 * 10**12, "2.0 TB")],
 )
 def test_sizes_for_people(size: int, told: str) -> None:
     assert gigabytes(size) == told
 
 
-def test_a_really_full_disk(small_disk: Path) -> None:
-    """Fill the disk in mid-run: status and metrics stay whole; with space again the run goes on and finishes."""
-    with pytest.raises(LingossError, match="no space left") as caught, open_run(small_disk, "sft", children.Config()) as run:
+def fill(disk: Path) -> None:
+    """Write a file until the disk is full."""
+    with (disk / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        file.writelines(itertools.repeat(b"x" * 4096))
+
+
+def train_until_full(disk: Path) -> None:
+    with open_run(disk, "sft", helpers.Config()) as run:
         run.status("running", 1, 3)
         run.metric({"step": 1})
-        filler = small_disk / "filler"
-        with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as file:
-            while True:
-                file.write(b"x" * 4096)
+        fill(disk)
         for step in range(2, 10_000):
             run.metric({"step": step, "text": "x" * 100})
-    assert str(run.path) in str(caught.value)
-    status, problem = read_json(run.path / "status.json")
+
+
+def finish_when_full(disk: Path) -> None:
+    with open_run(disk, "evaluate", helpers.Config()) as run:
+        run.status("running", 0, 1)
+        fill(disk)
+        run.finish(1)
+
+
+def test_a_really_full_disk(small_disk: Path) -> None:
+    """Fill the disk in mid-run: status and metrics stay whole; with space again the run goes on and finishes."""
+    with pytest.raises(LingossError, match="no space left") as caught:
+        train_until_full(small_disk)
+    again = open_run(small_disk, "sft", helpers.Config())
+    assert str(again.path) in str(caught.value)
+    status, problem = read_json(again.path / "status.json")
     assert problem is None
     assert status is not None
     assert status["step"] == 1
-    assert all(json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines())
-    filler.unlink()
-    with open_run(small_disk, "sft", children.Config()) as run:
+    assert all(json.loads(line) for line in (again.path / "metrics.jsonl").read_text().splitlines())
+    (small_disk / "filler").unlink()
+    with again as run:
         run.truncate_metrics(1)
         run.adapter.mkdir()
         (run.adapter / "a.safetensors").write_bytes(b"weights")
@@ -143,26 +161,23 @@ def test_a_really_full_disk(small_disk: Path) -> None:
 
 
 def test_no_done_on_a_full_disk(small_disk: Path) -> None:
-    with pytest.raises(LingossError, match="no space left"), open_run(small_disk, "evaluate", children.Config()) as run:
-        run.status("running", 0, 1)
-        with pytest.raises(OSError, match="No space left"), (small_disk / "filler").open("wb", buffering=0) as file:
-            while True:
-                file.write(b"x" * 4096)
-        run.finish(1)
-    assert not run.done
+    with pytest.raises(LingossError, match="no space left"):
+        finish_when_full(small_disk)
+    again = open_run(small_disk, "evaluate", helpers.Config())
+    assert not again.done
     (small_disk / "filler").unlink()
-    with open_run(small_disk, "evaluate", children.Config()) as run:
+    with again as run:
         run.finish(1)
     assert run.done
 
 
 def test_a_really_read_only_disk(small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    with pytest.raises(LingossError, match="is not writable by user .* choose another root"):
-        open_run(small_disk, "sft", children.Config()).__enter__()
+    with pytest.raises(LingossError, match=r"is not writable by user .* choose another root"):
+        open_run(small_disk, "sft", helpers.Config()).__enter__()
 
 
 def test_a_root_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("")
     with pytest.raises(LingossError, match="choose another root"):
-        open_run(tmp_path / "root", "sft", children.Config()).__enter__()
+        open_run(tmp_path / "root", "sft", helpers.Config()).__enter__()

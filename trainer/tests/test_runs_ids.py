@@ -20,7 +20,9 @@ VALUES = st.recursive(
 
 def test_the_id_is_pinned() -> None:
     """A change here would train everybody's finished runs again."""
-    assert canonical_json({"b": 1e-4, "a": [1.0, -0.0, None, True, "é"]}) == r'{"a":[1,0,null,true,"\u00e9"],"b":0.0001}'
+    assert (
+        canonical_json({"b": 1e-4, "a": [1.0, -0.0, None, True, "é"]}) == r'{"a":[1,0,null,true,"\u00e9"],"b":0.0001}'
+    )
     assert run_id("sft", {"lr": 1e-4, "rank": 8}, ["prepare-0123456789ab"], "d", "1") == "8dd345bf4140"
 
 
@@ -69,6 +71,14 @@ def test_what_has_no_canonical_form(value: object) -> None:
 def test_names() -> None:
     name = run_name("sft", "0123456789ab")
     assert (name, split_name(name), bare_id(name)) == ("sft-0123456789ab", ("sft", "0123456789ab"), "0123456789ab")
-    for other in ("sft-0123456789a", "sft", "lost+found", "SFT-0123456789ab", "../sft-0123456789ab", "sft-0123456789ab\n", ""):
+    for other in (
+        "sft-0123456789a",
+        "sft",
+        "lost+found",
+        "SFT-0123456789ab",
+        "../sft-0123456789ab",
+        "sft-0123456789ab\n",
+        "",
+    ):
         assert split_name(other) is None
     assert split_name("x" * 1_000_000) is None

@@ -2,7 +2,6 @@
 """The lock: one holder at any moment, whoever dies, stalls or lies about the time."""
 
 import json
-import multiprocessing
 import os
 import signal
 import socket
@@ -14,22 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_runs_children as children
+import test_runs_helpers as helpers
+from test_runs_helpers import SPAWN, start_child
 
 from lingoss.errors import LingossError
 from lingoss.runs.lock import Lock, LockLostError, _parse, now_iso, process_start
 
-SPAWN = multiprocessing.get_context("spawn")
 FILE = "lock/000001.json"
-
-
-def start_child(target: Any, *arguments: Any) -> tuple[Any, Any]:
-    """A child process and the end of the pipe that it answers on."""
-    here, there = SPAWN.Pipe()
-    process = SPAWN.Process(target=target, args=(*arguments, there), daemon=True)
-    process.start()
-    there.close()
-    return process, here
 
 
 def answers(pairs: list[tuple[Any, Any]]) -> list[Any]:
@@ -44,7 +34,7 @@ def answers(pairs: list[tuple[Any, Any]]) -> list[Any]:
 
 def test_racing_processes_never_hold_it_together(tmp_path: Path) -> None:
     oracle, start = SPAWN.Lock(), SPAWN.Event()
-    pairs = [start_child(children.contend, tmp_path, 50, oracle, start) for _ in range(3)]
+    pairs = [start_child(helpers.contend, tmp_path, 50, oracle, start) for _ in range(3)]
     start.set()
     assert answers(pairs) == [0, 0, 0]
     assert len(list((tmp_path / "lock").iterdir())) == 150
@@ -52,12 +42,12 @@ def test_racing_processes_never_hold_it_together(tmp_path: Path) -> None:
 
 def test_racing_for_a_dead_holders_lock_has_one_winner(tmp_path: Path) -> None:
     rounds, racers = 50, 3
-    dead = SPAWN.Process(target=children.die_holding, args=(tmp_path, rounds))
+    dead = SPAWN.Process(target=helpers.die_holding, args=(tmp_path, rounds))
     dead.start()
     dead.join(60)
     assert dead.exitcode == -signal.SIGKILL
     barrier = SPAWN.Barrier(racers, timeout=60)
-    won = answers([start_child(children.grab, tmp_path, rounds, barrier) for _ in range(racers)])
+    won = answers([start_child(helpers.grab, tmp_path, rounds, barrier) for _ in range(racers)])
     assert sorted(number for wins in won for number in wins) == list(range(rounds))
 
 
@@ -84,7 +74,7 @@ def test_release_lets_the_next_in_and_is_kept_as_history(tmp_path: Path) -> None
 
 
 def test_a_waiting_process_gets_it_when_the_holder_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    process, pipe = start_child(children.idle, tmp_path)
+    process, pipe = start_child(helpers.idle, tmp_path)
     assert pipe.poll(60)
     pid = pipe.recv()
     folder = next((tmp_path / "runs").iterdir())
@@ -142,7 +132,9 @@ def test_when_a_holder_elsewhere_counts_as_gone(
 
 
 def test_process_ids_are_believed_only_where_they_mean_something(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
     dead = int(ended.stdout)
     path = held(tmp_path, pid=dead)
     assert not is_free(tmp_path, 0)
@@ -173,7 +165,9 @@ def test_after_a_takeover_the_old_holder_stops(tmp_path: Path) -> None:
     stalled.acquire(wait=0)
     next_one.acquire(wait=60)
     before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(LockLostError, match=f"held by process {os.getpid()}.*stop, and start again if the other one ends"):
+    with pytest.raises(
+        LockLostError, match=f"held by process {os.getpid()}.*stop, and start again if the other one ends"
+    ):
         stalled.check()
     with pytest.raises(LockLostError):
         stalled.beat()
@@ -237,3 +231,11 @@ def test_a_process_has_a_start_until_it_ends() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # ended, but not waited for: a zombie
         assert process_start(process.pid) is None
+
+
+def test_a_late_beat_does_not_take_a_released_lock_back(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    lock.acquire(wait=0)
+    lock.release()
+    lock.beat()
+    assert json.loads((tmp_path / FILE).read_bytes())["released"] == 1

@@ -43,7 +43,13 @@ def test_rows_are_visible_at_once(path: Path) -> None:
 def test_numbers_of_other_libraries_and_non_finite_ones(path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     Metrics(path).append(
-        {"a": numpy.float32(0.5), "b": numpy.int64(3), "c": float("nan"), "d": numpy.float64("-inf"), "e": {1: Path("x")}}
+        {
+            "a": numpy.float32(0.5),
+            "b": numpy.int64(3),
+            "c": float("nan"),
+            "d": numpy.float64("-inf"),
+            "e": {1: Path("x")},
+        }
     )
     text = path.read_text()
     assert json.loads(text, parse_constant=pytest.fail) == {"a": 0.5, "b": 3, "c": "nan", "d": "-inf", "e": {"1": "x"}}
@@ -114,7 +120,7 @@ def test_a_full_disk_leaves_whole_rows(path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", half)
-    with pytest.raises(LingossError, match="no space left.*metrics.jsonl.*checkpoints prune"):
+    with pytest.raises(LingossError, match=r"no space left.*metrics\.jsonl.*checkpoints prune"):
         metrics.append({"step": 2, "l": 1})
     monkeypatch.undo()
     assert path.read_bytes() == b'{"step": 1}\n'
@@ -125,5 +131,8 @@ def test_a_full_disk_leaves_whole_rows(path: Path, monkeypatch: pytest.MonkeyPat
 def test_reading_what_is_not_there(path: Path) -> None:
     assert list(read_metrics(path)) == []
     assert list(read_metrics(path.parent)) == []
+    path.mkdir()
+    assert list(read_metrics(path)) == []
+    path.rmdir()
     path.write_bytes(b"[1]\n\n" + b"[" * 100_000 + b'\n{"step": 1}\r\n')
-    assert steps(path) == [1]
+    assert steps(path) == steps(path.parent) == [1]

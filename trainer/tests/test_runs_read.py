@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_runs_children import Config, finish
+from test_runs_helpers import Config, finish
 
 from lingoss.errors import LingossError
 from lingoss.runs import HEADERS, find_parent, find_run, lineage, list_runs, open_run, read_run, run_rows
@@ -43,7 +43,14 @@ def test_a_finished_and_a_stopped_run(tmp_path: Path) -> None:
     done = finish(tmp_path, "sft", ("prepare-0123456789ab",))
     stopped = unfinished(tmp_path, "grpo")
     first, second = list_runs(tmp_path)
-    assert (first.name, first.stage, first.id, first.state, first.step, first.total) == (done.name, "sft", done.id, "done", 3, 3)
+    assert (first.name, first.stage, first.id, first.state, first.step, first.total) == (
+        done.name,
+        "sft",
+        done.id,
+        "done",
+        3,
+        3,
+    )
     assert first.done
     assert first.parents == ("prepare-0123456789ab",)
     assert first.done_record()["final_step"] == 3
@@ -119,7 +126,20 @@ ANY = st.recursive(
     max_leaves=5,
 )
 KEYS = st.sampled_from(
-    ["state", "step", "total", "heartbeat", "host", "pid", "started", "parents", "data_digest", "reason", "lineage", "digests"]
+    [
+        "state",
+        "step",
+        "total",
+        "heartbeat",
+        "host",
+        "pid",
+        "started",
+        "parents",
+        "data_digest",
+        "reason",
+        "lineage",
+        "digests",
+    ]
 )
 
 
@@ -144,7 +164,7 @@ def test_find_run(tmp_path: Path) -> None:
     for ref in ("grpo", "g", "a"):
         assert find_run(tmp_path, ref).name == "grpo-a00000000000"
     for ref in ("sft", "01", "sft-01"):
-        with pytest.raises(LingossError, match="means 2 runs: .*sft-0123456789ab.*sft-01ffffffffff"):
+        with pytest.raises(LingossError, match=r"means 2 runs: .*sft-0123456789ab.*sft-01ffffffffff"):
             find_run(tmp_path, ref)
     with pytest.raises(LingossError, match=r"no run 'sft-0123456789ac' .* there are .*; nearest: sft-0123456789ab"):
         find_run(tmp_path, "sft-0123456789ac")
@@ -162,7 +182,7 @@ def test_an_exact_name_wins_over_a_beginning(tmp_path: Path) -> None:
 
 
 def test_latest_is_the_newest_finished(tmp_path: Path) -> None:
-    with pytest.raises(LingossError, match="no finished run of stage 'sft' .*: there are none"):
+    with pytest.raises(LingossError, match=r"no finished run of stage 'sft' .*: there are none"):
         find_run(tmp_path, "latest:sft")
     unfinished(tmp_path, "sft", a=1)
     with pytest.raises(LingossError, match=r"unfinished are sft-.* \(stopped\)"):
@@ -196,7 +216,7 @@ def test_lineage_with_missing_parents_and_circles(tmp_path: Path) -> None:
 
 
 def test_find_parent(tmp_path: Path) -> None:
-    with pytest.raises(LingossError, match="sft needs a finished run of stage prepare below .*: run it first"):
+    with pytest.raises(LingossError, match=r"sft needs a finished run of stage prepare below .*: run it first"):
         find_parent(tmp_path, "sft")
     prepare = finish(tmp_path, "prepare")
     assert find_parent(tmp_path, "sft").name == prepare.name

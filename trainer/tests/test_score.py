@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from lingoss.score import DEFAULT, Request, score
 from lingoss.score.ngrams import copied, repetition
 from lingoss.transcript import Transcript, formats, parse

@@ -2,6 +2,7 @@
 """Rows in, rows with verdicts out; a faulty row is named by its key."""
 
 import pytest
+
 from lingoss.errors import LingossError
 from lingoss.evaluate.scoring import parse_row, read_request, score_row
 

@@ -5,12 +5,14 @@ import json
 import math
 
 import pytest
+from synthetic import detection, outcomes, run, scored
+
 from lingoss.errors import LingossError
 from lingoss.evaluate.metrics import METRICS, measure
 from lingoss.evaluate.rows import read_run
+from lingoss.evaluate.scoring import score_row
 from lingoss.evaluate.statistics import wilson
 from lingoss.evaluate.summary import Summary, summarise
-from synthetic import detection, outcomes, run, scored
 
 
 def values(**fields: object) -> dict[str, float]:
@@ -60,6 +62,13 @@ def test_neutral_reasoning_is_not_compliant() -> None:
     row["verdict"]["reasoning"] = detection("fr", [("neutral", "3 * 14 = 42")])
     found = measure(row)
     assert (found["reasoning"], found["reasoning_neutral"], found["strict"]) == (0.0, 1.0, 0.0)
+
+
+def test_an_empty_answer_is_missing_not_neutral() -> None:
+    row = scored()
+    row["verdict"]["answer"] = {**detection("fr"), "label": "neutral"}
+    found = measure(row)
+    assert (found["answer"], found["answer_worded"], found["answer_neutral"]) == (0.0, 0.0, 0.0)
 
 
 def test_without_known_answer_language_and_form_decide() -> None:
@@ -167,7 +176,7 @@ def test_bad_rows_are_kept_as_errors_and_stop_nothing() -> None:
     bad = [{"line": 3, "error": "not JSON"}, {"prompt_id": "x"}, {**good[0], "verdict": None}, good[0], [], {"a": 1}]
     found = run("r", [*good, *bad])
     assert len(found.rows) == 2
-    assert [error["error"] for error in found.errors][0] == "not JSON"
+    assert found.errors[0]["error"] == "not JSON"
     assert "twice" in found.errors[3]["error"]
     assert len(found.errors) == 6
     assert summarise(found, draws=10).errors == 6
@@ -202,3 +211,32 @@ def test_summary_is_plain_json_with_every_metric_explained() -> None:
     assert found["cells"]["fr"]["all"]["medians"]["new_tokens"] == 60
     assert found["prompt_set"] == "heldout"
     assert all(metric.meaning and metric.title for metric in METRICS.values())
+
+
+def test_rows_that_score_really_wrote() -> None:
+    request = {
+        "question": "A train travels 126 km in 3 hours. How fast is it?",
+        "question_language": "English",
+        "reasoning_language": "fr",
+        "answer_language": "fr",
+        "gold": 42,
+    }
+    reasoning = "Le train parcourt cent vingt-six kilomètres en trois heures, donc on divise la distance par le temps."
+    english = "The train travels one hundred and twenty-six kilometres in three hours, so we divide distance by time."
+    texts = {
+        "good": f"<think>\n{reasoning}\n</think>\nSa vitesse est de 42 km/h.",
+        "neutral": f"<think>\n{reasoning}\n</think>\n42",
+        "english": f"<think>\n{english}\n</think>\nSa vitesse est de 42 km/h.",
+        "wrong": f"<think>\n{reasoning}\n</think>\nSa vitesse est de 24 km/h.",
+        "empty": f"<think>\n{reasoning}\n</think>",
+    }
+    rows = [
+        score_row({"id": name, "format": "think", "text": text, "request": request}) for name, text in texts.items()
+    ]
+    found = {row.prompt_id: row.values for row in read_run("real", rows).rows}
+    assert {name for name, value in found.items() if value["strict"]} == {"good", "neutral", "wrong"}
+    assert {name for name, value in found.items() if value["joint"]} == {"good", "neutral"}
+    assert {name for name, value in found.items() if value["answer_neutral"]} == {"neutral"}
+    assert found["english"]["reasoning"] == found["english"]["lpr_compatible"] == 0.0
+    assert found["empty"]["answer"] == found["empty"]["format_ok"] == 0.0
+    assert found["good"]["reward"] == pytest.approx(1.0)

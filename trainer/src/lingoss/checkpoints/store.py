@@ -46,6 +46,8 @@ class CheckpointStore:
             self._clear_aside()
             partial.mkdir(parents=True)
             fill(partial)
+            for path in partial.rglob("*"):
+                path.chmod(0o755 if path.is_dir() else 0o644)  # safetensors writes files that only their owner reads
             write_manifest(partial, step)
             verify(partial)
             for folder in (partial, *(p for p in partial.rglob("*") if p.is_dir())):

@@ -19,30 +19,50 @@ FOLDER = "a folder that `lingoss generate` made and `lingoss score` scored"
 
 def add(commands: Any) -> None:
     """Add the six commands to the parser."""
-    _generate_arguments(_command(commands, "generate", _generate, "Sample completions of a model, resumable, one row a sample."))
+    _generate_arguments(
+        _command(commands, "generate", _generate, "Sample completions of a model, resumable, one row a sample.")
+    )
 
     report = _command(commands, "report", _report, "One page on one or more scored folders: terminal, Markdown, HTML.")
     report.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=FOLDER)
     report.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="write report.html and report.md there")
 
-    compare = _command(commands, "compare", _compare, "What changed from one run to the next: paired, with intervals and tests.")
-    compare.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help=f"two or more, earliest first; each {FOLDER}")
+    compare = _command(
+        commands, "compare", _compare, "What changed from one run to the next: paired, with intervals and tests."
+    )
+    compare.add_argument(
+        "folders", nargs="+", type=Path, metavar="FOLDER", help=f"two or more, earliest first; each {FOLDER}"
+    )
     compare.add_argument("--force", action="store_true", help="compare other prompt sets or detectors too, as unpaired")
     compare.add_argument("--json", action="store_true", help="print the figures as JSON")
 
     gate = _command(commands, "gate", _gate, "Is GRPO worth starting? From k samples of each prompt.")
     gate.add_argument("folder", type=Path, metavar="FOLDER", help=FOLDER)
-    gate.add_argument("--heldout", type=Path, metavar="FOLDER", help="the same model on held-out prompts: is the target met already?")
-    gate.add_argument("--baseline", type=Path, metavar="FOLDER", help="its parent on those prompts: was correctness kept?")
+    gate.add_argument(
+        "--heldout", type=Path, metavar="FOLDER", help="the same model on held-out prompts: is the target met already?"
+    )
+    gate.add_argument(
+        "--baseline", type=Path, metavar="FOLDER", help="its parent on those prompts: was correctness kept?"
+    )
     gate.add_argument("--k", type=int, default=8, help="samples of each prompt that count (default: 8, as GRPO draws)")
-    gate.add_argument("--waive-prompts", action="store_true", help="decide from fewer than 64 prompts a language; the reasons say so")
-    gate.add_argument("--waive-groups", action="store_true", help="do without 8 informative groups a step; the reasons say so")
+    gate.add_argument(
+        "--waive-prompts", action="store_true", help="decide from fewer than 64 prompts a language; the reasons say so"
+    )
+    gate.add_argument(
+        "--waive-groups", action="store_true", help="do without 8 informative groups a step; the reasons say so"
+    )
     gate.add_argument("-o", "--output", type=Path, metavar="gate.json", help="write the decision there too")
-    gate.add_argument("--require", metavar="OUTCOME", help="exit with 1 unless this is the outcome (viable, for example)")
+    gate.add_argument(
+        "--require", metavar="OUTCOME", help="exit with 1 unless this is the outcome (viable, for example)"
+    )
 
-    accept = _command(commands, "accept", _accept, "Does the candidate replace the current run? Clause by clause, paired.")
+    accept = _command(
+        commands, "accept", _accept, "Does the candidate replace the current run? Clause by clause, paired."
+    )
     accept.add_argument("candidate", type=Path, metavar="CANDIDATE", help=f"the GRPO run; {FOLDER}")
-    accept.add_argument("current", type=Path, metavar="CURRENT", help="the SFT run that it would replace, on the same prompts")
+    accept.add_argument(
+        "current", type=Path, metavar="CURRENT", help="the SFT run that it would replace, on the same prompts"
+    )
     accept.add_argument("-o", "--output", type=Path, metavar="accept.json", help="write the decision there too")
 
     power = _command(commands, "power", _power, "How many prompts does a difference need to be seen?")
@@ -58,19 +78,30 @@ def _command(commands: Any, name: str, work: Any, title: str) -> argparse.Argume
 
 def _generate_arguments(parser: argparse.ArgumentParser) -> None:
     model = parser.add_mutually_exclusive_group(required=True)
-    model.add_argument("--run", dest="reference", metavar="RUN", help="a finished run under --root: name, id, latest:sft, or `base`")
+    model.add_argument(
+        "--run", dest="reference", metavar="RUN", help="a finished run under --root: name, id, latest:sft, or `base`"
+    )
     model.add_argument("--model", type=Path, metavar="FOLDER", help="a local model folder")
     parser.add_argument("--adapter", type=Path, metavar="FOLDER", help="a PEFT adapter for --model")
     parser.add_argument("--root", type=Path, default=Path(), help="the shared folder with runs/ (default: .)")
-    parser.add_argument("--prompts", required=True, metavar="SET|FILE", help="core, core-crossed, validation, heldout, or a JSONL file of yours")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="where samples.jsonl and run.json go")
+    parser.add_argument(
+        "--prompts",
+        required=True,
+        metavar="SET|FILE",
+        help="core, core-crossed, validation, heldout, or a JSONL file of yours",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FOLDER", help="where samples.jsonl and run.json go"
+    )
     parser.add_argument("--languages", default="en,fr,de,es,it", metavar="en,fr,…", help="languages of a built-in set")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N prompts")
     parser.add_argument("--format", default="think", help="chat format: think, plain or harmony (default: think)")
     parser.add_argument("--k", type=int, default=1, help="samples of each prompt (default: 1)")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
     parser.add_argument("--max-new-tokens", type=int, default=512, help="longest completion (default: 512)")
-    parser.add_argument("--batch-tokens", type=int, default=16384, help="most tokens generated at once (default: 16384)")
+    parser.add_argument(
+        "--batch-tokens", type=int, default=16384, help="most tokens generated at once (default: 16384)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
@@ -173,7 +204,9 @@ def _gate(arguments: argparse.Namespace) -> int:
 
     if arguments.require and arguments.require not in OUTCOMES:
         raise LingossError(f"--require {arguments.require}: outcomes are {', '.join(OUTCOMES)}")
-    settings = GateSettings(samples=arguments.k, waive_prompts=arguments.waive_prompts, waive_groups=arguments.waive_groups)
+    settings = GateSettings(
+        samples=arguments.k, waive_prompts=arguments.waive_prompts, waive_groups=arguments.waive_groups
+    )
     heldout, baseline = (read_scored(path) if path else None for path in (arguments.heldout, arguments.baseline))
     found = gate(read_scored(arguments.folder), settings, heldout, baseline).to_dict()
     _decision(found, arguments.output)
@@ -209,7 +242,11 @@ def _power(arguments: argparse.Namespace) -> int:
 
     if not 0 < arguments.difference < 0.5 or not 0.5 <= arguments.power < 1:
         raise LingossError("--difference must be a share between 0 and 0.5, and --power one from 0.5 to below 1")
-    table = Table(title=f"Prompts per language to see {100 * arguments.difference:g} points", box=SIMPLE_HEAD, title_justify="left")
+    table = Table(
+        title=f"Prompts per language to see {100 * arguments.difference:g} points",
+        box=SIMPLE_HEAD,
+        title_justify="left",
+    )
     for name in ("design", "assumption", "alpha", "prompts"):
         table.add_column(name, justify="right" if name == "prompts" else "left")
     for need in power.table(arguments.difference, arguments.power):

@@ -21,7 +21,9 @@ def add(commands: Any) -> None:
     export.add_argument("reference", metavar="RUN", help="a finished run: name, id, unique beginning, or latest:sft")
     export.add_argument("output", type=Path, metavar="FOLDER", help="a new or empty folder")
     export.add_argument("--root", type=Path, default=Path(), help="the shared folder with runs/ (default: .)")
-    export.add_argument("--merged", action="store_true", help="the whole model with the adapter merged in, instead of the adapter")
+    export.add_argument(
+        "--merged", action="store_true", help="the whole model with the adapter merged in, instead of the adapter"
+    )
     export.set_defaults(run=_export)
 
 

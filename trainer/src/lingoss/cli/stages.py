@@ -37,9 +37,15 @@ def add(commands: Any) -> None:
             "it resumes an unfinished one and exits at once on a finished one. `--set run=2` does it again.",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.add_argument("--config", type=Path, metavar="FILE.yaml", help="settings; what it leaves out has its default")
-        parser.add_argument("--set", action="append", default=[], metavar="a.b=c", help="one setting; wins over the file")
-        parser.add_argument("--dry-run", action="store_true", help="print the resolved settings and the plan; load no model")
+        parser.add_argument(
+            "--config", type=Path, metavar="FILE.yaml", help="settings; what it leaves out has its default"
+        )
+        parser.add_argument(
+            "--set", action="append", default=[], metavar="a.b=c", help="one setting; wins over the file"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="print the resolved settings and the plan; load no model"
+        )
         parser.set_defaults(run=_stage, stage=stage, module=module)
     demo = commands.add_parser(
         "demo",

@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         "Which language is each text in, and is it the one asked for?",
         "rows:  {text, target?}      adds  detection: {label, target, accepted, target_share, shares, second, letters,\n"
         "                                  abstained, segments}\n\n"
-        "example:  echo '{\"text\": \"Il fait beau.\", \"target\": \"fr\"}' | lingoss detect -",
+        'example:  echo \'{"text": "Il fait beau.", "target": "fr"}\' | lingoss detect -',
     )
     detect.add_argument(
         "--languages",
@@ -61,7 +61,8 @@ def _command(
         name,
         help=title,
         description=title,
-        epilog=rows + "\n\nA malformed line becomes an error row with its line number; the rest goes on; exit status 1.",
+        epilog=rows
+        + "\n\nA malformed line becomes an error row with its line number; the rest goes on; exit status 1.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE.jsonl", help="JSON lines, UTF-8; - for standard input")
@@ -95,7 +96,10 @@ def _map_rows(arguments: argparse.Namespace, work: Callable[[Row], Row]) -> int:
             sys.stdout.write(jsonl.dumps(row) + "\n")
         sys.stdout.flush()
     if bad:
-        print(f"lingoss {arguments.command}: {bad} bad row(s), each written with its line number and `error`", file=sys.stderr)
+        print(
+            f"lingoss {arguments.command}: {bad} bad row(s), each written with its line number and `error`",
+            file=sys.stderr,
+        )
     return 1 if bad else 0
 
 

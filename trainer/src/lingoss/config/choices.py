@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT-0
-"""Values that other rooms define by adding a file (formats, templates, languages), looked up when a config is made."""
+"""What other rooms define (formats, templates, languages, reward weights), looked up when a config is made."""
 
 import difflib
+from dataclasses import fields
 from pathlib import Path
 
 import lingoss
@@ -20,6 +21,13 @@ def templates() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.jinja")))
 
 
+def reward_weights() -> dict[str, float]:
+    """The numbers of `lingoss.score.Rules` with their defaults."""
+    from lingoss import score
+
+    return {field.name: float(field.default) for field in fields(score.Rules) if isinstance(field.default, int | float)}
+
+
 def nearest(word: str, options: tuple[str, ...]) -> str | None:
     """The option that looks most like `word`, or None when none does."""
     close = difflib.get_close_matches(word[:80].lower(), options, n=1, cutoff=0.5)
@@ -30,7 +38,9 @@ def _known(what: str, value: str, options: tuple[str, ...]) -> str:
     if value in options:
         return value
     close = nearest(value, options)
-    raise ValueError(f"is no {what}: known are {', '.join(options)}" + (f"; nearest: {close}" if close else ""))
+    raise ValueError(
+        f"{value[:80]!r} is no {what}: known are {', '.join(options)}" + (f"; nearest: {close}" if close else "")
+    )
 
 
 def known_format(value: str) -> str:
@@ -49,3 +59,11 @@ def known_language(value: str) -> str:
 
     languages.get(value)
     return value
+
+
+def known_weights(given: dict[str, float]) -> dict[str, float]:
+    """All reward weights, with those of `given` in place of their defaults. ValueError on a name that is none."""
+    weights = reward_weights()
+    for name in given:
+        _known("reward weight", name, tuple(weights))
+    return {**weights, **given}

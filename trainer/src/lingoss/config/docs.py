@@ -9,7 +9,7 @@ from typing import Any
 
 from lingoss.config.common import Mark, Section
 from lingoss.config.explain import section_type
-from lingoss.config.load import STAGES, stage_type
+from lingoss.config.load import STAGES, load, stage_type
 
 _HEAD = """<!-- SPDX-License-Identifier: MIT-0 -->
 <!-- Written by `python -m lingoss.config`; change the sentences in trainer/src/lingoss/config. -->
@@ -69,21 +69,20 @@ def markdown() -> str:
         about = " ".join((config_type.__doc__ or "").split())
         parts.append(f"\n## {stage}\n\n{about}\n\n| key | value | default | run | meaning |\n|---|---|---|---|---|\n")
         made = config_type.model_json_schema()
-        parts.extend(_rows(config_type, made, made))
+        parts.extend(_rows(load(stage), made, made))
     return "".join(parts)
 
 
-def _rows(section: type[Section], entry: dict[str, Any], root: dict[str, Any], prefix: str = "") -> list[str]:
+def _rows(defaults: Section, entry: dict[str, Any], root: dict[str, Any], prefix: str = "") -> list[str]:
     rows = []
-    meanings = field_docs(section)
-    for name, field in section.model_fields.items():
+    meanings = field_docs(type(defaults))
+    for name, field in type(defaults).model_fields.items():
         path = prefix + name
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, Section):
-            rows.extend(_rows(inner, root["$defs"][inner.__name__], root, f"{path}."))
+        value = getattr(defaults, name)
+        if isinstance(value, Section):
+            rows.extend(_rows(value, root["$defs"][type(value).__name__], root, f"{path}."))
             continue
-        value = field.get_default(call_default_factory=True)
-        default = "" if field.is_required() else f"`{json.dumps(value, default=str, ensure_ascii=False)}`"
+        default = f"`{json.dumps(value, default=str, ensure_ascii=False)}`"
         in_id = "id" if any(isinstance(mark, Mark) and mark.identity for mark in field.metadata) else ""
         cells = (f"`{path}`", _kind(entry["properties"][name], root), default, in_id, meanings[name])
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")

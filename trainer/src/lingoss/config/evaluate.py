@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from lingoss.config.common import (
     FIVE,
     Count,
+    Flag,
     Folder,
     Free,
     Identity,
@@ -80,7 +81,9 @@ class Gate(Section):
     """Whether GRPO is worth starting: measured with GRPO's own sampling and full reward, per language."""
 
     n: Identity[Count] = 64
-    """Prompts for each language; fewer than 64 rarely decide."""
+    """Prompts for each language; the gate asks for at least 64."""
+    waive_prompts: Identity[Flag] = False
+    """Decide from fewer than 64 prompts in a language, as a demonstration; the report says so."""
     k: Identity[Annotated[int, Field(strict=True, ge=2, le=1024)]] = 8
     """Samples of each prompt, as in GRPO."""
     temperature: Identity[Positive] = 1.0
@@ -120,7 +123,7 @@ class EvaluateConfig(ModelStage):
     stage: Free[Literal["evaluate"]] = "evaluate"
     """The stage that this config is for. A file may name it; a file that names another stage is refused."""
     runs: Free[Runs] = (ALL_FINISHED,)
-    """Runs to evaluate; `all-finished` takes each finished one. Their ids enter the run id as parents."""
+    """Runs to evaluate beside the base model: `all-finished`, references, or `base` for none. They enter the run id."""
     prompts: EvaluatePrompts = Field(default_factory=EvaluatePrompts)
     """What is asked."""
     generate: Generate = Field(default_factory=Generate)

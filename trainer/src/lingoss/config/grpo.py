@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT-0
 """Config of stage grpo: reinforcement learning on the same score that evaluation uses."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from lingoss.config.choices import known_weights, reward_weights
 from lingoss.config.common import (
     FIVE,
     Checkpoint,
@@ -35,6 +36,19 @@ def _neutral_zero(value: float) -> float:
     if value != 0:
         raise ValueError("must stay 0: a sampling filter biases the importance ratios (trl#6789)")
     return value
+
+
+def _describe_weights(entry: dict[str, Any]) -> None:
+    properties = {name: {"type": "number", "default": weight} for name, weight in reward_weights().items()}
+    entry.update(properties=properties, additionalProperties=False)
+
+
+# Completed with the defaults, so that the run id changes when a default does.
+Reward = Annotated[
+    dict[Text, Annotated[float, Field(strict=True)]],
+    AfterValidator(known_weights),
+    Field(json_schema_extra=_describe_weights),
+]
 
 
 class GrpoData(Section):
@@ -142,8 +156,8 @@ class GrpoConfig(ModelStage):
     """Draw further prompts in place of groups whose rewards are all equal."""
     sampling: Sampling = Field(default_factory=Sampling)
     """How completions are drawn."""
-    reward: Identity[dict[Text, Annotated[float, Field(strict=True)]]] = Field(default_factory=dict)
-    """Weights of the reward, as fields of `lingoss.score.Rules`; what is left out keeps its default there."""
+    reward: Identity[Reward] = Field(default_factory=dict)
+    """Weights and tolerances of the reward, as in `lingoss.score.Rules`; what is left out keeps its default there."""
     optimizer: GrpoOptimizer = Field(default_factory=GrpoOptimizer)
     """The optimizer."""
     rollout: Rollout = Field(default_factory=Rollout)

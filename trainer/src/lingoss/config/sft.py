@@ -77,7 +77,7 @@ class SftData(Section):
                 )
             # The families have a default size, so a mix without them is a plain choice and no contradiction.
             if source != "families" and self._is_set(source) and source not in self.sources:
-                raise ValueError(f"data.{setting} is set, but data.mix leaves {source} out: add it to the mix")
+                raise ValueError(f"data.{setting} is set, but data.mix leaves it out: add it to the mix")
         return self
 
 

@@ -4,6 +4,7 @@
 Rows are `Prompt` and `Example`; every set has a digest, and the language table shows what a set asks for.
 """
 
+from lingoss.data.files import load_examples, load_prompts, read_examples, read_prompts
 from lingoss.data.prompt_sets import grpo_prompts, prompt_set, sft_examples
 from lingoss.data.rows import BadRow, Example, Loaded, Prompt, digest, prompt_digest
 from lingoss.data.table import LanguageTable, language_table
@@ -17,7 +18,11 @@ __all__ = [
     "digest",
     "grpo_prompts",
     "language_table",
+    "load_examples",
+    "load_prompts",
     "prompt_digest",
     "prompt_set",
+    "read_examples",
+    "read_prompts",
     "sft_examples",
 ]

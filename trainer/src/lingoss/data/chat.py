@@ -65,6 +65,7 @@ def prompt_text(row: Prompt, format: str) -> str:
     return render(asked, template(template_name(format)), add_generation_prompt=True).text
 
 
+@functools.cache
 def templates() -> tuple[str, ...]:
     """Names of the pinned templates."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.jinja")))
@@ -83,7 +84,9 @@ def template(name: str) -> str:
 
 
 def template_name(format: str) -> str:
-    """The template that goes with a transcript format: Harmony is gpt-oss's own, the others are ChatML text."""
+    """The template that goes with a transcript format: one of the same name, gpt-oss's for Harmony, else ChatML."""
+    if format in templates():
+        return format
     return "gpt-oss" if format == "harmony" else "chatml"
 
 

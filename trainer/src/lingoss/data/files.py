@@ -8,6 +8,7 @@ its name when lines are moved.
 
 import difflib
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,10 +64,9 @@ def normal_gold(value: object) -> str | None:
     """
     if value is None or isinstance(value, str):
         return (value or "").strip() or None
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+        plain = f"{Decimal(str(value)):f}"  # never 1e-07
+        return plain.removesuffix(".0")
     raise LingossError(f"`gold` must be text or a number, found {type(value).__name__}")
 
 
@@ -101,6 +101,8 @@ def _load(
 def _check_keys(row: Mapping[str, Any], keys: tuple[str, ...]) -> None:
     """Other columns are welcome, but one that looks like a misspelt key would silently change the request."""
     for key in row.keys() - set(keys):
+        if len(key) > 40:  # comparing is slow for long texts, and none of our keys is long
+            continue
         if near := difflib.get_close_matches(key, [name for name in keys if name not in row], n=1, cutoff=0.85):
             raise LingossError(f"unknown key {key!r}; did you mean {near[0]!r}?")
 

@@ -50,15 +50,14 @@ def prompt_set(name: str, languages: Sequence[str] = FIVE) -> list[Prompt]:
     Raises:
         LingossError: unknown name, a language that the families lack, or too few languages to cross.
     """
-    codes = _codes(languages)
-    if name in ("core", "core-crossed"):
-        return _core(codes, crossed=name == "core-crossed")
     if name not in NAMES:
         raise LingossError(f"unknown prompt set {name!r}; there are {', '.join(NAMES)}")
+    if name in ("core", "core-crossed"):
+        return _core(languages, crossed=name == "core-crossed")
     validation = name == "validation"
     chosen = _chosen("grpo", validation=True) if validation else _chosen("heldout")
     drawn = _grid(chosen, VALIDATION_DRAWS if validation else HELDOUT_DRAWS)
-    plan = _Plan(codes)
+    plan = _Plan(_codes(languages, chosen))
     return [
         _prompt(problem, *triple, split=name)
         for number, problem in enumerate(drawn)
@@ -106,13 +105,15 @@ def _prompt(problem: Draw, question: str, reasoning: str, answer: str, split: st
     )
 
 
-def _core(codes: tuple[str, ...], crossed: bool) -> list[Prompt]:
+def _core(languages: Sequence[str], crossed: bool) -> list[Prompt]:
+    known = {family.name: family for family in registry.families()}
+    chosen = tuple(known[name] for name in CORE)
+    codes = _codes(languages, chosen)
     if crossed and len(codes) < 2:
         raise LingossError("core-crossed needs at least two languages")
-    known = {family.name: family for family in registry.families()}
     rows = []
-    for number, name in enumerate(CORE):
-        problem = draw(known[name], CORE_SEED)
+    for number, family in enumerate(chosen):
+        problem = draw(family, CORE_SEED)
         for place, target in enumerate(codes):
             others = [code for code in codes if code != target]
             question = others[(number + place) % len(others)] if crossed else target
@@ -124,16 +125,20 @@ def _chosen(split: str, validation: bool = False) -> tuple[Family, ...]:
     return tuple(f for f in registry.families() if f.split == split and f.validation == validation)
 
 
-def _codes(languages: Sequence[str]) -> tuple[str, ...]:
-    """Sorted and without repeats, so that the order in which languages are listed changes nothing."""
-    have = registry.languages()
-    if missing := [code for code in languages if code not in have]:
-        raise LingossError(
-            f"the problem families have no text in {', '.join(missing)}; they have {', '.join(have)}. "
-            "Use prompts of your own for other languages"
-        )
+def _codes(languages: Sequence[str], chosen: tuple[Family, ...]) -> tuple[str, ...]:
+    """Sorted and without repeats, so that the order in which languages are listed changes nothing.
+
+    A language needs a text in every family of a set: with fewer, its figures would stand for other problems.
+    """
     if not languages:
-        raise LingossError(f"no language given; the problem families have {', '.join(have)}")
+        raise LingossError(f"no language given; the problem families have {', '.join(registry.languages(chosen))}")
+    for code in languages:
+        if lacking := [family.name for family in chosen if code not in family.text]:
+            shown = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
+            raise LingossError(
+                f"{len(lacking)} of {len(chosen)} problem families of this set have no text in {code} ({shown}); "
+                f"all have {', '.join(registry.languages(chosen))}"
+            )
     return tuple(sorted(set(languages)))
 
 
@@ -149,9 +154,8 @@ def _training(
     """Rows in the order problem, language; each row has a problem of its own, so numbers vary as much as they can."""
     if n_per_language < 0 or seed < 0:
         raise LingossError(f"n_per_language={n_per_language} and seed={seed} must not be negative")
-    codes = _codes(languages)
     streams = [distinct(family, seed * SEED_SPAN) for family in chosen]
-    plan = _Plan(codes)
+    plan = _Plan(_codes(languages, chosen))
     for number in range(n_per_language):
         family = number % len(streams)
         for triple in plan.triples(family, number // len(streams)):

@@ -95,7 +95,7 @@ class Loaded(Generic[T]):
             more = f"; and {len(self.bad) - 5} more" if len(self.bad) > 5 else ""
             raise LingossError(f"{self.source}: {len(self.bad)} unusable row(s): {shown}{more}")
         if not self.rows:
-            raise LingossError(f'{self.source}: no rows; a line looks like {{"question": "…"}}')
+            raise LingossError(f"{self.source}: no rows in it")
         return list(self.rows)
 
 

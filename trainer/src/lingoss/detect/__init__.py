@@ -10,7 +10,7 @@ A text may be written to deceive: what it hides is looked for, not left out.
 from collections.abc import Sequence
 
 from lingoss.detect import blocks, cues, latin, short, strip, tally
-from lingoss.detect.candidates import Candidates, candidates
+from lingoss.detect.candidates import Candidates, choose
 from lingoss.detect.fasttext_model import SHA256
 from lingoss.detect.normalise import clean
 from lingoss.detect.result import STRICT_SHARE, Detection
@@ -19,6 +19,7 @@ from lingoss.detect.tokens import Tokens, sentence_ends, tokenize
 
 __all__ = ["STRICT_SHARE", "Detection", "detect", "version"]
 
+_BROKEN = "\ufffd"
 _RECIPE = 1  # raise it when a text may be judged otherwise than before
 
 
@@ -34,26 +35,32 @@ def detect(text: str, target: str | None = None, languages: Sequence[str] | None
     is always weighed, and named "unknown" when it is no candidate. Pure and linear in the length of the text. Raises
     UnknownLanguage for a code that nobody knows, and nothing on any text.
     """
-    who = candidates(languages, target)
+    who = choose(languages, target)
     seen = clean(text)
     masked = cues.mask(strip.mask(seen.text, who.function_words))
     tokens = tokenize(masked)
+    if tokens.names and strip.is_cut_prose(
+        [word.lower() for _, _, word, size in tokens.names if size > 1], who.function_words
+    ):
+        tokens = tokens.with_names()
     other_scripts = NOT_LATIN.search(masked) is not None
     if not tokens.words and not other_scripts:
         tokens = _only_marked(seen.text, who)
     units = [(start, end, size, "unknown") for start, end, size in seen.hidden if size]
     left: Sequence[int] = range(len(tokens.words))
+    ends = sentence_ends(masked)
     if other_scripts:
-        found, left = blocks.read(masked, tokens, who, target)
+        found, left = blocks.read(masked, tokens, ends, who)
         units += found
     if not units:
         if all(tokens.sizes[at] == 1 for at in left):
-            return tally.neutral(text, target)
-        if len(left) <= short.WORDS or sum(tokens.sizes[at] for at in left) < short.LETTERS:
-            return tally.short(text, tokens, short.read(tokens, who, target), who, target)
-    ends = sentence_ends(masked)
-    units += _latin(tokens, left, ends, who, target)
-    return tally.long(text, seen, units, ends, who, target)
+            return tally.neutral(text, who)
+        if masked.count(_BROKEN) >= 3:  # what was text once and cannot be read any more
+            units.append((masked.index(_BROKEN), masked.rindex(_BROKEN) + 1, masked.count(_BROKEN), "unknown"))
+        elif len(left) <= short.WORDS or sum(tokens.sizes[at] for at in left) < short.LETTERS:
+            return tally.short(text, tokens, short.read(tokens, who), who)
+    units += _latin(tokens, left, ends, who)
+    return tally.long(text, seen, units, ends, who)
 
 
 def _only_marked(text: str, who: Candidates) -> Tokens:
@@ -66,7 +73,7 @@ def _only_marked(text: str, who: Candidates) -> Tokens:
     return known
 
 
-def _latin(tokens: Tokens, left: Sequence[int], ends: list[int], who: Candidates, target: str | None) -> list[blocks.Unit]:
+def _latin(tokens: Tokens, left: Sequence[int], ends: list[int], who: Candidates) -> list[blocks.Unit]:
     if not left:
         return []
     part = tokens if len(left) == len(tokens.words) else tokens.part(left)
@@ -78,5 +85,5 @@ def _latin(tokens: Tokens, left: Sequence[int], ends: list[int], who: Candidates
                 sentence += 1
             if at:
                 first.append(at)
-    labels = latin.languages_of(part, first, who, target)
+    labels = latin.languages_of(part, first, who)
     return list(zip(part.starts, part.ends, part.sizes, labels, strict=True))

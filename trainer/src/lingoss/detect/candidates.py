@@ -10,17 +10,18 @@ from lingoss.detect.words import Evidence, evidence, function_words, has_list
 
 # English is always weighed: falling back to it is the fault that this detector is there to find.
 _ALWAYS = "en"
-_GROUPS = {"Hiragana": "Kana", "Katakana": "Kana"}
+_KANA = ("Hiragana", "Katakana")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """`allowed`: codes that may be named. `listed`: Latin-script ones with a word list, always with English.
+    """`target`: the language asked for, if any. `allowed`: codes that may be named. `listed`: Latin-script ones with a word list, always with English.
 
     `unlisted`: requested Latin-script ones without a list, which fastText alone must recognise. `by_script`: codes by
     script, "Kana" for both Japanese syllabaries.
     """
 
+    target: str | None
     allowed: frozenset[str]
     listed: tuple[str, ...]
     unlisted: frozenset[str]
@@ -29,24 +30,25 @@ class Candidates:
     function_words: frozenset[str]
 
 
-def candidates(codes: Sequence[str] | None, target: str | None) -> Candidates:
+def choose(codes: Sequence[str] | None, target: str | None) -> Candidates:
     """The candidates: these codes (all built-in languages by default), the target, and the close relatives of each."""
-    return _candidates(languages.builtin() if codes is None else tuple(codes), target)
+    return _choose(languages.builtin() if codes is None else tuple(codes), target)
 
 
 @lru_cache(maxsize=256)
-def _candidates(codes: tuple[str, ...], target: str | None) -> Candidates:
+def _choose(codes: tuple[str, ...], target: str | None) -> Candidates:
     requested = [languages.get(code) for code in (*codes, *([target] if target else []))]
     relatives = [languages.get(code) for language in requested for code in language.relatives]
     by_script: dict[str, list[str]] = {}
     for language in (*requested, *relatives):
-        for script in {_GROUPS.get(script, script) for script in language.scripts}:
+        for script in {"Kana" if script in _KANA else script for script in language.scripts}:
             known = by_script.setdefault(script, [])
             if language.code not in known:
                 known.append(language.code)
     latin = by_script.get("Latin", [])
     listed = sorted({_ALWAYS, *(code for code in latin if has_list(code))})
     return Candidates(
+        target=languages.get(target).code if target else None,
         allowed=frozenset(language.code for language in (*requested, *relatives)),
         listed=tuple(listed),
         unlisted=frozenset(language.code for language in requested if language.code in latin) - frozenset(listed),

@@ -9,23 +9,31 @@ reading can win.
 
 import math
 from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from lingoss.detect.candidates import Candidates
 from lingoss.detect.fasttext_model import probabilities
 from lingoss.detect.tokens import Tokens
 from lingoss.detect.words import CEILING, NO_WORD, UNKNOWN
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]  # one row per word, one column per listed language, and a last one for "unknown"
+    Sizes = NDArray[np.int64]
+
 # Costs of a change of language, in powers of ten: some four clear words within a sentence, two at its end.
 _WITHIN = 3.0
 _BETWEEN = 1.5
+_TO_UNKNOWN = 1.5  # more, because rare words stand together in any list of things
 
-# fastText is asked about sentences of this many letters that the words alone leave open, and counts this many times.
+# fastText is asked about sentences of so many letters that the words alone leave open.
 _ASK_LETTERS = 10
+_DECISIVE = 0.6  # powers of ten a word between the first and the second language
+_LEAST_LEAD = 3.0
 _FASTTEXT_WEIGHT = 1.5
-_DECISIVE = 0.6  # powers of ten a word
+_FASTTEXT_WEIGHT_ALONE = 3.0  # for a language without a word list
 
 # A text is accepted for the language asked for when that is at least a fifth as likely as the best.
 TOLERANCE = -math.log10(0.2)
@@ -33,62 +41,68 @@ TOLERANCE = -math.log10(0.2)
 # A word speaks against the language of its sentence when another one has it this many powers of ten more often.
 _FOREIGN = 1.5
 
-Rows = NDArray[np.float32]
 
-
-def languages_of(tokens: Tokens, first: Sequence[int], who: Candidates, target: str | None) -> list[str]:
+def languages_of(tokens: Tokens, first: Sequence[int], who: Candidates) -> list[str]:
     """The language of each word ("unknown" included). `first`: indices of the words that begin a sentence, from 0."""
+    import numpy as np
+
     plain = who.evidence.rows(tokens.words)
-    rows = plain.copy()
+    rows = np.minimum(plain, CEILING)
     sizes = np.array(tokens.sizes)
-    others = _ask_fasttext(tokens, first, rows, sizes, who)
+    unlisted = _ask_fasttext(tokens, first, rows, sizes, who)
     bonus = np.zeros(rows.shape[1], dtype=np.float32)
-    if target in who.listed:
-        bonus[who.listed.index(target)] = TOLERANCE
-    elif target in who.unlisted:
+    if who.target in who.listed:
+        bonus[who.listed.index(who.target)] = TOLERANCE
+    elif who.target in who.unlisted:
         bonus[-1] = TOLERANCE
-    states = _read(rows, first, bonus)
     codes = [*who.listed, ""]
-    labels = [codes[state] for state in states]
+    labels = [codes[state] for state in _read(rows, first, bonus)]
     _loosen(labels, plain, sizes, who)
-    return [label or others.get(at, "unknown") for at, label in enumerate(labels)]
+    return [label or unlisted.get(at, "unknown") for at, label in enumerate(labels)]
 
 
-def _ask_fasttext(tokens: Tokens, first: Sequence[int], rows: Rows, sizes: NDArray[np.int64], who: Candidates) -> dict[int, str]:
-    """Add fastText's opinion to the rows; returns the unlisted language that it names, by word."""
-    others: dict[int, str] = {}
+def _ask_fasttext(
+    tokens: Tokens, first: Sequence[int], rows: "Rows", sizes: "Sizes", who: Candidates
+) -> dict[int, str]:
+    """Add fastText's opinion on open sentences to the rows; returns by word the unlisted language that it names."""
+    import numpy as np
+
+    unlisted: dict[int, str] = {}
     bounds = [*first, len(tokens.words)]
+    counts = np.diff(bounds)
     sums = np.add.reduceat(rows, first, axis=0)
     ranked = np.sort(sums, axis=1)
-    counts = np.diff(bounds)
-    open_ = (ranked[:, -1] - ranked[:, -2] < np.maximum(3.0, _DECISIVE * counts)) | (ranked[:, -1] <= UNKNOWN * counts)
-    letters = np.add.reduceat(sizes, first)
-    for at in range(len(first)) if who.unlisted else np.flatnonzero(open_ & (letters >= _ASK_LETTERS)).tolist():
+    is_open = ranked[:, -1] - ranked[:, -2] < np.maximum(_LEAST_LEAD, _DECISIVE * counts)
+    is_open |= ranked[:, -1] <= UNKNOWN * counts
+    if who.unlisted:
+        is_open[:] = True
+    is_open &= np.add.reduceat(sizes, first) >= _ASK_LETTERS
+    for at in np.flatnonzero(is_open).tolist():
         start, end = bounds[at], bounds[at + 1]
         words = [word for word in tokens.words[start:end] if word != NO_WORD]
-        found = probabilities(" ".join(words), who.unlisted) if letters[at] >= _ASK_LETTERS else {}
+        found = probabilities(" ".join(words).lower(), who.unlisted)
         if not found:
             continue
-        other = max((code for code in found if code not in who.listed), key=found.__getitem__, default="")
-        own = np.array([found.get(code, 0.0) for code in (*who.listed, other)], dtype=np.float32)
-        opinion = _FASTTEXT_WEIGHT * np.log10(np.maximum(own, 0.01))
-        unlisted = max(who.unlisted & found.keys(), key=found.__getitem__, default="")
-        if unlisted:
-            # Words cannot speak for a language without a list: there fastText decides alone.
+        weight = _FASTTEXT_WEIGHT
+        other = max(who.unlisted & found.keys(), key=found.__getitem__, default="")
+        if other:
+            # Words cannot speak for a language without a list: they abstain, and fastText decides alone.
             rows[start:end, -1] = sums[at, :-1].max() / (end - start)
-            opinion = 3.0 * np.log10(np.maximum(own, 0.001))
-            opinion[-1] = 3.0 * math.log10(max(found[unlisted], 0.001))
-            other = unlisted
-        rows[start:end] += opinion / (end - start)
+            weight = _FASTTEXT_WEIGHT_ALONE
+        else:
+            other = max((code for code in found if code not in who.listed), key=found.__getitem__, default="")
+        own = np.array([found.get(code, 0.0) for code in (*who.listed, other)], dtype=np.float32)
+        rows[start:end] += weight * np.log10(np.maximum(own, 0.01)) / (end - start)
         if other in who.allowed and found[other] >= 0.5 * max(found.values()):
-            others.update(dict.fromkeys(range(start, end), other))
-    return others
+            unlisted.update(dict.fromkeys(range(start, end), other))
+    return unlisted
 
 
-def _read(rows: Rows, first: Sequence[int], bonus: Rows) -> list[int]:
+def _read(rows: "Rows", first: Sequence[int], bonus: "Rows") -> list[int]:
     """The cheapest reading: one column index per word."""
-    total = rows.sum(axis=0) + bonus
-    host = int(total.argmax())
+    import numpy as np
+
+    host = int((rows.sum(axis=0) + bonus).argmax())
     against = rows - rows[:, host : host + 1]
     gain = np.cumsum(against, axis=0)
     stretch = gain - np.minimum.accumulate(gain - against, axis=0)  # the best sum of neighbours that ends here
@@ -97,45 +111,48 @@ def _read(rows: Rows, first: Sequence[int], bonus: Rows) -> list[int]:
     return _viterbi(rows, first, bonus)
 
 
-def _viterbi(rows: Rows, first: Sequence[int], bonus: Rows) -> list[int]:
+def _viterbi(rows: "Rows", first: Sequence[int], bonus: "Rows") -> list[int]:
     begins = set(first)
     table = rows.tolist()
     width = range(len(bonus))
     value = [a + b for a, b in zip(table[0], bonus.tolist(), strict=True)]
-    back: list[tuple[int, list[bool]]] = []  # best state before, and which states stayed
+    back: list[tuple[int, list[bool]]] = []  # best column before, and which columns went on
     for at in range(1, len(table)):
         best = max(value)
-        changed = best - (_BETWEEN if at in begins else _WITHIN)
-        back.append((value.index(best), [v >= changed for v in value]))
+        changed = [best - (_BETWEEN if at in begins else _WITHIN)] * len(value)
+        changed[-1] -= _TO_UNKNOWN
+        stayed = [value[i] >= changed[i] for i in width]
+        back.append((value.index(best), stayed))
         row = table[at]
-        value = [(value[i] if value[i] >= changed else changed) + row[i] for i in width]
-    state = value.index(max(value))
-    states = [state]
+        value = [(value[i] if stayed[i] else changed[i]) + row[i] for i in width]
+    column = value.index(max(value))
+    columns = [column]
     for best_before, stayed in reversed(back):
-        if not stayed[state]:
-            state = best_before
-        states.append(state)
-    states.reverse()
-    return states
+        if not stayed[column]:
+            column = best_before
+        columns.append(column)
+    columns.reverse()
+    return columns
 
 
-def _loosen(labels: list[str], plain: Rows, sizes: NDArray[np.int64], who: Candidates) -> None:
+def _loosen(labels: list[str], plain: "Rows", sizes: "Sizes", who: Candidates) -> None:
     """Take out of a language the words of another that are strewn over its sentences, changing `labels` in place.
 
     Terms are borrowed (nouns, verbs), function words are not: where many of those belong to another language, or half
     of the letters do, the sentence only poses as one of this language.
     """
+    import numpy as np
+
     for code in set(labels) - {""}:
-        host = who.listed.index(code)
         at = np.array([i for i, label in enumerate(labels) if label == code])
-        part = plain[at]
-        margin = part[:, :-1] - part[:, host : host + 1]
-        best = margin.argmax(axis=1)
-        foreign = margin[np.arange(len(at)), best] >= _FOREIGN
+        part = plain[at, :-1]
+        best = part.max(axis=1)
+        foreign = best - part[:, who.listed.index(code)] >= _FOREIGN
         if not foreign.any():
             continue
-        functional = foreign & (part[:, :-1].max(axis=1) >= CEILING)
+        functional = np.count_nonzero(foreign & (best >= CEILING))
         share = sizes[at][foreign].sum() / sizes[at].sum()
-        if (functional.sum() >= 3 and functional.sum() >= 0.15 * len(at) and share >= 0.2) or share >= 0.5:
-            for i, column in zip(at[foreign].tolist(), best[foreign].tolist(), strict=True):
+        if share >= 0.5 or (share >= 0.2 and functional >= max(3, 0.15 * len(at))):
+            columns = part[foreign].argmax(axis=1)
+            for i, column in zip(at[foreign].tolist(), columns.tolist(), strict=True):
                 labels[i] = who.listed[column]

@@ -21,16 +21,18 @@ _STYLED = (
     (0x2460, 0x24FF),
     (0x2C7C, 0x2C7D),
     (0xA730, 0xA731),
-    (0xFF01, 0xFF5E),
+    (0xFF10, 0xFF19),
+    (0xFF21, 0xFF3A),
+    (0xFF41, 0xFF5A),
     (0x1D400, 0x1D7FF),
     (0x1F110, 0x1F189),
 )
 _MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a\u202b\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-_DIRTY = re.compile("[" + _MARKS + _INVISIBLE + "".join(f"{chr(a)}-{chr(b)}" for a, b in _STYLED) + "]")
+_DIRTY = re.compile("[\u202c-\u202e" + _MARKS + _INVISIBLE + "".join(f"{chr(a)}-{chr(b)}" for a, b in _STYLED) + "]")
 _ODD_PIECE = re.compile(f"([^{_MARKS}{_INVISIBLE}\n])([{_MARKS}]+)|[{_INVISIBLE}{_MARKS}]+", re.DOTALL)
 _REVERSED = re.compile("[\u202d\u202e][^\u202c\n]*")
 
@@ -57,12 +59,6 @@ def clean(text: str) -> Clean:
     if text.isascii() or not _DIRTY.search(text):
         return Clean(text)
     text = text.translate(_plain())
-    hidden = []
-    if "\u202e" in text or "\u202d" in text:
-        # An override turns the order of what is shown: the stored order is not a text of any language.
-        for match in _REVERSED.finditer(text):
-            hidden.append((match.start(), match.end(), sum(map(str.isalpha, match.group()))))
-        text = _REVERSED.sub(lambda match: " " * len(match.group()), text)
     pieces: list[str] = []
     starts: list[int] = []
     shifts: list[int] = []
@@ -78,7 +74,14 @@ def clean(text: str) -> Clean:
         starts.append(length)
         shifts.append(done - length)
     pieces.append(text[done:])
-    return Clean("".join(pieces), tuple(hidden), tuple(starts), tuple(shifts))
+    text = "".join(pieces)
+    hidden = []
+    if "\u202e" in text or "\u202d" in text:
+        # An override turns the order of what is shown: the stored order is not a text of any language.
+        for match in _REVERSED.finditer(text):
+            hidden.append((match.start(), match.end(), sum(map(str.isalpha, match.group()))))
+        text = _REVERSED.sub(lambda match: " " * len(match.group()), text)
+    return Clean(text, tuple(hidden), tuple(starts), tuple(shifts))
 
 
 @cache
@@ -90,9 +93,9 @@ def _plain() -> dict[int, str]:
             character = chr(point)
             name = unicodedata.name(character, "")
             normal = unicodedata.normalize("NFKC", character)
-            if name.startswith("LATIN LETTER SMALL CAPITAL ") and len(name) == 28:
-                table[point] = name[-1].lower()
-            elif "LATIN" in name and name[-2:-1] == " " and name[-1].isalpha() and point >= 0x1F110:
+            if (name.startswith("LATIN LETTER SMALL CAPITAL ") and len(name) == 28) or (
+                "LATIN" in name and name[-2:-1] == " " and name[-1].isalpha() and point >= 0x1F110
+            ):
                 table[point] = name[-1].lower()
             elif normal != character and len(normal) == 1:
                 table[point] = normal

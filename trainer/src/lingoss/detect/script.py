@@ -60,35 +60,43 @@ _BLOCKS = (
 )
 
 # A Han character, a kana or a syllable block says about as much as two or three letters of an alphabet.
-WEIGHTS = {"Han": 2.5, "Kana": 2.5, "Hangul": 2.5}
+WEIGHTS = {"East": 2.5, "Hangul": 2.5}
 
 
-def _pattern() -> str:
-    """One group per script (a group's name is the script), then any other letter."""
-    ranges: dict[str, list[str]] = {}
-    for first, last, script in _BLOCKS:
-        ranges.setdefault(script, []).append(f"{chr(first)}-{chr(last)}")
-    return "|".join(f"(?P<{script}>[{''.join(parts)}]+)" for script, parts in ranges.items())
+def _class(*scripts: str) -> str:
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last, script in _BLOCKS if script in scripts)
 
 
 # Anything that may be a letter outside the Latin script, and surely is none of general punctuation, symbols and emoji.
-_RANGES = (
-    "\u0370-\u1dff\u1f00-\u1fff\u2c00-\u2dff\u3005-\u3007\u3041-\uffdc"
+_ANY = (
+    "\u0370-\u1dff\u1f00-\u1fff\u2c00-\u2dff\u3005-\u3007\u3041-\ud7ff\uf900-\uffdc"
     "\U00010000-\U0001cfff\U0001d800-\U0001efff\U00020000-\U000fffff"
 )
-NOT_LATIN = re.compile(f"[{_RANGES}]")
-RUN = re.compile(_pattern() + f"|(?P<Other>[{_RANGES}])")
+NOT_LATIN = re.compile(f"[{_ANY}]")
+
+
+def _run() -> str:
+    """One group per script, named after it, "East" for Chinese characters and kana together; any other letter last.
+
+    A run goes on over single spaces. Looking ahead for any such letter first saves trying every group everywhere.
+    """
+    frequent = ("East", "Hangul", "Arabic", "Devanagari", "Cyrillic", "Greek")
+    rest = sorted({script for *_, script in _BLOCKS} - {*frequent, "Han", "Kana"})
+    groups = []
+    for script in (*frequent, *rest):
+        letter = _class("Han", "Kana") if script == "East" else _class(script)
+        groups.append(f"(?P<{script}>[{letter}]++(?: [{letter}]++)*+)")
+    return f"(?=[{_ANY}])(?:{'|'.join(groups)}|(?P<Other>[{_ANY}]))"
+
+
+RUN = re.compile(_run())
+KANA = re.compile(f"[{_class('Kana')} ]+")
 
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06a9\u06af\u06cc\u06d2\u06ba\u06c1\u06be\u0679\u0688\u0691]")
 # Frequent in Chinese, and rare where Japanese strings Chinese characters together without kana.
 _CHINESE_GRAMMAR = frozenset("的是了我你他她它就也都把很那每只但已")
 # Longer than this without kana, Chinese characters are hardly Japanese.
 _LONGEST_KANJI = 12
-
-
-def letters(text: str) -> int:
-    """Number of letters; vowel signs, digits and punctuation of a script are none."""
-    return sum(map(str.isalpha, text))
 
 
 @cache
@@ -119,7 +127,8 @@ def _in(character: str, encoding: str) -> bool:
 
 
 def east_asian(han: str, kana: int) -> str:
-    """"zh", "ja", "zh+ja" (Chinese with kana strewn in) or "" (either) for a sentence.
+    """The language of a sentence in Chinese characters and kana: "zh", "ja", "zh+ja" (Chinese with kana strewn in)
+    or "" (either).
 
     `han`: its Chinese characters; `kana`: how many Japanese letters it has besides.
     """

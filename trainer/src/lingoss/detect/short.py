@@ -7,13 +7,14 @@ from lingoss.detect.candidates import Candidates
 from lingoss.detect.fasttext_model import probabilities
 from lingoss.detect.latin import TOLERANCE
 from lingoss.detect.tokens import Tokens
-from lingoss.detect.words import MISSING, NO_WORD, UNKNOWN
+from lingoss.detect.words import CEILING, NO_WORD, UNKNOWN, names
 
-# Up to so many words, or fewer letters, the words decide; fastText alone takes short answers for English.
+# Up to so many words, or fewer letters, the words decide: fastText alone takes short answers for English.
 WORDS = 4
 LETTERS = 25
 
 _CONFIDENT = 0.6  # probability below which no language is named
+_LEAST = UNKNOWN - 1.0  # mean evidence a word; below it, one known word among unknown ones says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +26,27 @@ class Reading:
     compatible: frozenset[str] = frozenset()
 
 
-def read(tokens: Tokens, who: Candidates, target: str | None) -> Reading:
+def read(tokens: Tokens, who: Candidates) -> Reading:
     """Weigh the words of a short text for every candidate."""
-    if NO_WORD in tokens.words:
-        return Reading()
-    rows = who.evidence.rows(tokens.words)
-    score = dict(zip(who.listed, rows[:, :-1].sum(axis=0).tolist(), strict=True))
-    known = rows[:, :-1].max(axis=1) > MISSING
-    sizes = tokens.sizes
-    if 2 * sum(size for size, has in zip(sizes, known.tolist(), strict=True) if has) < sum(sizes) or target in who.unlisted:
-        return _by_fasttext(tokens, who)
-    best = max(score.values())
-    if best <= (UNKNOWN - 1.0) * len(rows):
-        return Reading()
-    return _reading({code: 10 ** (value - best) for code, value in score.items()}, who)
+    import numpy as np
 
-
-def _by_fasttext(tokens: Tokens, who: Candidates) -> Reading:
-    """For words that no list has, and languages that have no list."""
-    found = probabilities(" ".join(tokens.words), who.unlisted)
-    own = {code: value for code, value in found.items() if code in who.listed or code in who.unlisted}
-    if not own or max(own.values()) < 0.5 * max(found.values()):
+    words = tokens.words
+    if NO_WORD in words:
         return Reading()
-    return _reading(own, who)
+    if who.target in who.unlisted or not any(map(who.evidence.knows, words)):
+        found = probabilities(" ".join(words).lower(), who.unlisted)
+        own = {code: value for code, value in found.items() if code in who.listed or code in who.unlisted}
+        recognised = own and max(own.values()) >= 0.5 * max(found.values())
+        return _reading(own, who) if recognised else Reading()
+    rows = np.minimum(who.evidence.rows(words), CEILING)
+    for at in range(1, len(words)):
+        if words[at - 1].lower() in names() and words[at][0].isupper():
+            rows[at] = UNKNOWN  # a family name says no more than the given name before it
+    sums = rows[:, :-1].sum(axis=0)
+    best = sums.max()
+    if best <= _LEAST * len(words):
+        return Reading()
+    return _reading(dict(zip(who.listed, (10 ** (sums - best)).tolist(), strict=True)), who)
 
 
 def _reading(likelihood: dict[str, float], who: Candidates) -> Reading:

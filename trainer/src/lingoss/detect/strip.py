@@ -12,12 +12,10 @@ from collections.abc import Iterator, Set
 from lingoss.detect.script import LATIN
 
 _FENCE = "```"
-_OPENER = re.compile(r"`+|~~~+|\$\$?|\\[(\[]|<(?=[A-Za-z/!])")
+_OPENER = re.compile(r"`+|~~~+|\$+|\\[(\[]|<(?=[A-Za-z/!])")
 _TAG = re.compile(r"<[^<>\n]{1,300}>")
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|textsf|mbox|hbox)[ ]?\{([^{}]*)\}")
-_COMMAND = re.compile(
-    r"\\(?:(?:begin|end|ref|label|operatorname|mathrm|mathbf|mathit|mathbb)\*?\{[^{}\s]{0,40}\}|[A-Za-z]+\*?|[^A-Za-z\s])"
-)
+_COMMAND = re.compile(r"\\(?:(?:begin|end|ref|label|operatorname|mathbb)\*?\{[^{}\s]{0,40}\}|[A-Za-z]+\*?|[^A-Za-z\s])")
 # A line of code that stands without any mark. Each form has brackets or an ending that prose lacks.
 _CODE_LINE = re.compile(
     r"^[ \t]*+(?:(?:async )?def [A-Za-z_]\w*+\(|class [A-Za-z_]\w*+[(:{]|for [A-Za-z_]\w*+(?:, ?\w+)? in [^\n:]{1,200}:|"
@@ -29,7 +27,7 @@ _CODE_LINE = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])[A-Za-z0-9_]++(?:\.[A-Za-z_][A-Za-z0-9_]*+)*+\(?")
-_NATURAL = re.compile(f"(?<![{LATIN}0-9_])(?:[{LATIN}]{{2,40}}|[aAIyYeEoOàÀèÈéÉ])(?![{LATIN}0-9_])")
+_NATURAL = re.compile(f"(?<![{LATIN}0-9_])[{LATIN}]{{2,40}}(?![{LATIN}0-9_])")
 _OPERATOR = re.compile(r"[=+*/<>{}\[\]()|&^%@;]|(?<!\S)--?[A-Za-z]")
 _MARKUP = re.compile(r"[=+*/<>{}\[\]()|&^%@\\`$~#]")
 
@@ -120,7 +118,7 @@ def _closing(text: str, opener: re.Match[str], missing: set[str]) -> int:
     if mark.startswith((_FENCE, "~~~")):
         end = _find(text, mark[:3], inside, missing)
         return end if end > 0 else len(text)
-    close = {"\\(": "\\)", "\\[": "\\]"}.get(mark, mark)
+    close = {"\\(": "\\)", "\\[": "\\]"}.get(mark, mark[:2] if mark[0] == "$" else mark)
     end = _find(text, close, inside, missing)
     if end < 0 or mark[0] == "\\":
         return end
@@ -176,9 +174,7 @@ def _lift(text: str, spans: list[tuple[int, int]], function_words: Set[str]) -> 
                 pieces.append(readable if prose else _blank_line(line))
         done = end
     pieces.append(text[done:])
-    functional = sum(word in function_words and word not in _CODE_WORDS for word in loose)
-    if functional >= 2 and len(loose) >= 8 and functional >= 0.2 * len(loose):
-        # A sentence cut into many small pieces of code is still a sentence.
+    if is_cut_prose(loose, function_words):
         for at, readable in short:
             pieces[at] = readable
     return "".join(pieces)
@@ -189,7 +185,10 @@ def _blank_line(line: str) -> str:
 
 
 def _read(line: str) -> tuple[list[str], str, int]:
-    """Words of a line of code or maths, the line without marks and identifiers, and its number of operators."""
+    """Words of a line of code or maths, the line without marks and identifiers, and its number of operators.
+
+    Single letters are no words here: they are variables.
+    """
     readable = _COMMAND.sub(lambda match: blank(match.group()), line) if "\\" in line else line
     readable = _NAME.sub(_spell, readable)
     operators = len(_OPERATOR.findall(readable))
@@ -203,6 +202,12 @@ def _spell(match: re.Match[str]) -> str:
     if name.isalpha():
         return name
     return name.replace("_", " ").replace(".", " ") if name.count("_") + name.count(".") > 3 else blank(name)
+
+
+def is_cut_prose(words: list[str], function_words: Set[str]) -> bool:
+    """Whether the words of many small pieces of code are a sentence cut into pieces."""
+    functional = sum(word in function_words and word not in _CODE_WORDS for word in words)
+    return len(words) >= 8 and functional >= 2 and functional >= 0.2 * len(words)
 
 
 def _is_prose(words: list[str], operators: int, function_words: Set[str]) -> bool:

@@ -12,11 +12,10 @@ from lingoss.detect.result import STRICT_SHARE, Detection
 from lingoss.detect.short import Reading
 from lingoss.detect.tokens import Tokens
 
-_BROKEN = "\ufffd"
 
-
-def neutral(text: str, target: str | None) -> Detection:
+def neutral(text: str, who: Candidates) -> Detection:
     """A text without words of any language: compatible with none, a fault in none."""
+    target = who.target
     return Detection(
         label="neutral",
         target=target,
@@ -30,8 +29,9 @@ def neutral(text: str, target: str | None) -> Detection:
     )
 
 
-def short(text: str, tokens: Tokens, reading: Reading, who: Candidates, target: str | None) -> Detection:
+def short(text: str, tokens: Tokens, reading: Reading, who: Candidates) -> Detection:
     """A few words: in the language asked for when they can be, else in the one that they name."""
+    target = who.target
     accepted = target in reading.compatible
     label = target if accepted and target is not None else reading.best or "unknown"
     second = next((code for code in reading.ranked if code != label and code in who.allowed), None)
@@ -48,17 +48,14 @@ def short(text: str, tokens: Tokens, reading: Reading, who: Candidates, target: 
     )
 
 
-def long(text: str, seen: Clean, units: list[Unit], ends: list[int], who: Candidates, target: str | None) -> Detection:
+def long(text: str, seen: Clean, units: list[Unit], ends: list[int], who: Candidates) -> Detection:
     """A text with parts: the language of nearly all letters, or "mixed", or "unknown"."""
+    target = who.target
     count: Counter[str] = Counter()
     for _, _, size, code in units:
         count[code] += size
     letters = count.total()
-    broken = text.count(_BROKEN)
-    if broken >= 3:
-        count["unknown"] += broken  # what was text once and cannot be read any more
-    total = count.total()
-    shares = {code: size / total for code, size in count.most_common() if code in who.allowed}
+    shares = {code: size / letters for code, size in count.most_common() if code in who.allowed}
     ranked = list(shares)
     if ranked and shares[ranked[0]] >= STRICT_SHARE:
         label = ranked[0]

@@ -21,8 +21,13 @@ _JSON_KEY = re.compile(r"[{\[,]*+\"\w++\":")
 _CAMEL = re.compile("[a-z][A-Z]")
 _PART = re.compile(f"[{LATIN}]++")
 _ENDING = re.compile(f"(?:t|s|re|ve|ll|d|m)(?![{LATIN}0-9_])", re.IGNORECASE)
-_PLURAL = re.compile(r"\((?:s|es|e|n|en|x|a|o|os|as|i|in|innen|ne)\)")
-_SENTENCE_END = re.compile(r"[.!?…]++(?![^\s)\]\"'»”*])|[。！？؟।॥]++|\n+")
+_CAMEL_PART = re.compile("[A-Z]?[^A-Z]+|[A-Z]+")
+_PLURAL = re.compile(r"\((?:s|es|e|n|en|x|a|o|os|as|i|in|innen|ne)\)")  # "pomme(s)", behind four letters or more
+_SENTENCE_END = re.compile("[.!?…\n。！？؟।॥]++")
+_BEHIND_A_DOT = frozenset(" \t\r\f\v\u00a0\u202f)]\"'»”*")  # else the dot stands within a number or a name
+
+Word = tuple[int, int, str, int]  # start, end, word, letters
+Found = tuple[tuple[Word, ...], str, tuple[Word, ...]]  # words, kind of the piece, words within its identifiers
 
 _OPERATORS = frozenset("=+-*/<>|~@%&^·≤≥≡≈≠×÷→⇒±∓∈")
 _LONGEST = 40  # letters; the longest German compounds in use are shorter
@@ -40,12 +45,16 @@ _UNITS = frozenset(
 
 @dataclass(slots=True)
 class Tokens:
-    """Parallel lists: [start, end) of each word, the word in lower case (or NO_WORD), and its number of letters."""
+    """Parallel lists: [start, end) of each word, the word as it is written (or NO_WORD), and its number of letters.
+
+    `names`: the words within identifiers and calls, which are no words of the text unless they are too many.
+    """
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    names: list[Word] = field(default_factory=list)
 
     def add(self, start: int, end: int, word: str, size: int) -> None:
         """Append one word."""
@@ -59,6 +68,11 @@ class Tokens:
         for column in (self.starts, self.ends, self.words, self.sizes):
             column.pop()
 
+    def with_names(self) -> "Tokens":
+        """These words and those within identifiers, in order."""
+        words = sorted([*zip(self.starts, self.ends, self.words, self.sizes, strict=True), *self.names])
+        return Tokens(*([word[at] for word in words] for at in range(4)))
+
     def part(self, indices: Sequence[int]) -> "Tokens":
         """Only these words."""
         columns = (self.starts, self.ends, self.words, self.sizes)
@@ -67,7 +81,11 @@ class Tokens:
 
 def sentence_ends(text: str) -> list[int]:
     """Offsets behind each sentence; the last one is the length of the text."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    ends = []
+    for match in _SENTENCE_END.finditer(text):
+        end = match.end()
+        if text[end - 1] not in ".!?…" or end == len(text) or text[end] in _BEHIND_A_DOT:
+            ends.append(end)
     if not ends or ends[-1] < len(text):
         ends.append(len(text))
     return ends
@@ -76,22 +94,30 @@ def sentence_ends(text: str) -> list[int]:
 def tokenize(text: str) -> Tokens:
     """Words of the Latin-script pieces of a masked text, single letters of formulas left out."""
     tokens = Tokens()
+    starts, ends, words, sizes = tokens.starts, tokens.ends, tokens.words, tokens.sizes
     before = ""  # kind of the piece before
     letters: list[int] = []  # offsets of single letters in a row
     for match in _PIECE.finditer(text):
-        start = match.start()
         piece = match.group()
-        found, kind = _known_piece(piece) if len(piece) <= 60 else _read_piece(piece)
+        found, kind, names = _known_piece(piece) if len(piece) <= 60 else _read_piece(piece)
+        start = match.start()
         if kind == "letter":
             letters.append(start)
         elif letters:
             _spaced_out(tokens, letters)
             letters.clear()
-        if kind == "operator" and before == "letter" and tokens.ends and tokens.ends[-1] - tokens.starts[-1] == 1:
+        if kind == "operator" and before == "letter" and ends and ends[-1] - starts[-1] == 1:
             tokens.drop()  # "a ≡ 3": a variable, not the article
-        elif found and not (kind == "unit" and before == "number") and not (kind == "letter" and before == "operator"):
+        elif (kind == "unit" and before == "number") or (kind == "letter" and before == "operator"):
+            pass
+        else:
             for at, end, word, size in found:
-                tokens.add(start + at, start + end, word, size)
+                starts.append(start + at)
+                ends.append(start + end)
+                words.append(word)
+                sizes.append(size)
+        if names:
+            tokens.names += ((start + at, start + end, word, size) for at, end, word, size in names)
         before = kind
     if letters:
         _spaced_out(tokens, letters)
@@ -106,87 +132,83 @@ def _spaced_out(tokens: Tokens, letters: list[int]) -> None:
         tokens.add(letters[0], letters[-1] + 1, NO_WORD, len(letters))
 
 
-Word = tuple[int, int, str, int]  # start, end, word in lower case, letters
-Found = tuple[tuple[Word, ...], str]
-
-
 @lru_cache(maxsize=65536)
 def _known_piece(piece: str) -> Found:
     return _read_piece(piece)
 
 
 def _read_piece(piece: str) -> Found:
-    """Words of one piece as (start, end, word, letters), and its kind: word, letter, unit, number, operator or ""."""
+    """Words of one piece, its kind (word, letter, unit, number, operator or "") and the words of its identifiers."""
     plain = _PLAIN.fullmatch(piece)
     if plain and not _CAMEL.search(piece):
-        word = plain.group(1).lower()
-        if word in _FORMULA_WORDS:
-            return (), ""
-        return ((plain.start(1), plain.end(1), word, len(word)),), "unit" if word in _UNITS else "word"
+        word = plain.group(1)
+        if word.lower() in _FORMULA_WORDS:
+            return (), "", ()
+        return ((plain.start(1), plain.end(1), word, len(word)),), "unit" if word.lower() in _UNITS else "word", ()
     chains = list(_CHAIN.finditer(piece))
     if not chains:
-        return (), "operator" if piece[0] in _OPERATORS else ""
+        return (), "operator" if piece[0] in _OPERATORS else "", ()
     if len(chains) == 1 and len(chains[0].group()) == 1 and chains[0].group().isalpha():
         letter = chains[0]
-        found = ((letter.start(), letter.end(), letter.group().lower(), 1),) if letter.group() in _LETTER_WORDS else ()
-        return found, "letter"
+        found = ((letter.start(), letter.end(), letter.group(), 1),) if letter.group() in _LETTER_WORDS else ()
+        return found, "letter", ()
     if _JSON_KEY.match(piece) or "://" in piece or "@" in piece or piece.startswith(("www.", "/", "\\")):
-        return (), ""
+        return (), "", ()
     letters = [part for chain in chains for part in chain.group().split(".")]
     if len(letters) >= 4 and all(len(part) == 1 and part.isalpha() for part in letters):
-        return ((0, len(piece), NO_WORD, len(letters)),), "word"  # "t-r-a-i-n", "t.r.a.i.n"
-    words = tuple(_words(piece, chains))
-    if words:
-        return words, "word"
-    return (), "number" if chains[-1].group()[-1].isdigit() else ""
+        return ((0, len(piece), NO_WORD, len(letters)),), "word", ()  # "t-r-a-i-n", "t.r.a.i.n"
+    words: list[Word] = []
+    names: list[Word] = []
+    _sort_out(piece, chains, words, names)
+    kind = "word" if words else "number" if chains[-1].group()[-1].isdigit() else ""
+    return tuple(words), kind, tuple(names)
 
 
-def _words(piece: str, chains: list[re.Match[str]]) -> Iterator[Word]:
+def _sort_out(piece: str, chains: list[re.Match[str]], words: list[Word], names: list[Word]) -> None:
+    """Put what the chains of a piece hold into words or into names of code."""
     skip_to = 0
     for chain in chains:
         start, end = chain.span()
         if start < skip_to:
             continue
         before, after = piece[start - 1 : start], piece[end : end + 1]
-        if after == "(" and not _PLURAL.match(piece, end):  # a call, with its arguments
+        parts = chain.group().strip("_").split(".")
+        if after == "(" and not (end - start > 3 and _PLURAL.match(piece, end)):  # a call, with its arguments
             closing = piece.find(")", end)
             skip_to = closing if closing > 0 else len(piece)
-            continue
-        names = chain.group().strip("_").split(".")
-        if len(names) == 2 and len(names[0]) > 1 and names[0][1:].islower() and names[1][:1].isupper():
-            yield from _split(chain)  # two sentences without a space between them
-        elif len(names) + chain.group().count("_") > 4:
-            yield from _split(chain)  # a sentence with another spacing, not an identifier
-        elif len(names) > 1 or "_" in names[0]:
-            continue
-        elif after in ("'", "’") and piece[end + 1 : end + 2].isalpha() and names[0].isalpha():
+            names += _split(piece[start:skip_to], start)
+        elif len(parts) == 2 and len(parts[0]) > 1 and parts[0][1:].islower() and parts[1][:1].isupper():
+            words += _split(chain.group(), start)  # two sentences without a space between them
+        elif len(parts) > 1 or "_" in parts[0] or _CAMEL.search(parts[0]):
+            names += _split(chain.group(), start)
+        elif after in ("'", "’") and piece[end + 1 : end + 2].isalpha() and parts[0].isalpha():
             ending = _ENDING.match(piece, end + 1)
             if ending:  # "don't", "Nina's"
                 skip_to = ending.end()
-                yield start, skip_to, f"{names[0]}'{ending.group()}".lower(), skip_to - start - 1
+                words.append((start, skip_to, f"{parts[0]}'{ending.group()}", skip_to - start - 1))
             else:  # an elided word: "l'eau", "d'abord"
-                yield start, end, names[0].lower(), end - start
-        elif names[0]:
-            yield from _word(names[0], start, before, after)
+                words.append((start, end, parts[0], end - start))
+        elif parts[0]:
+            words += _word(parts[0], start, before, after)
 
 
 def _word(name: str, start: int, before: str, after: str) -> Iterator[Word]:
     size = len(name)
-    word = name.lower()
     if not name.isalpha():
         letters = sum(map(str.isalpha, name))
         if letters >= 4 and _DIGIT_INSIDE.search(name):  # "tr41n": digits for letters
             yield start, start + size, NO_WORD, letters
     elif size > _LONGEST:
         yield start, start + size, NO_WORD, size
-    elif "^" in (before, after) or "\\" in (before, after) or _CAMEL.search(name) or word in _FORMULA_WORDS:
+    elif "^" in (before, after) or "\\" in (before, after) or name.lower() in _FORMULA_WORDS:
         return
     elif size <= 2 and (before in _OPERATORS or after in _OPERATORS):
         return  # "km/h", "a+b"
     elif size > 1 or name in _LETTER_WORDS:
-        yield start, start + size, word, size
+        yield start, start + size, name, size
 
 
-def _split(chain: re.Match[str]) -> Iterator[Word]:
-    for part in _PART.finditer(chain.group()):
-        yield chain.start() + part.start(), chain.start() + part.end(), part.group().lower(), len(part.group())
+def _split(code: str, start: int) -> Iterator[Word]:
+    for part in _PART.finditer(code):
+        for match in _CAMEL_PART.finditer(code, part.start(), part.end()):
+            yield start + match.start(), start + match.end(), match.group(), match.end() - match.start()

@@ -5,17 +5,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from threading import Lock
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from lingoss import languages
 from lingoss.detect.script import LATIN
 
-# Base-10 logarithms of word frequencies. Below one in a million the small lists end. Above one in a thousand every
-# word counts the same: otherwise two or three function words would outvote a sentence.
-MISSING = -7.0
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Base-10 logarithms of word frequencies; below one in a million the small lists end.
+MISSING = -6.5
+# A word with a capital that no language lists is likely a name.
+_NAME = -5.5
+# Above one in a thousand every word counts the same: otherwise two function words would outvote a sentence.
 CEILING = -3.0
 # A word of our own files is a good word of that language however rare the corpora find it.
 _OURS = -4.0
@@ -96,14 +99,16 @@ class Evidence:
     """
 
     def __init__(self, codes: Sequence[str]) -> None:
+        import numpy as np
+
         self.codes = tuple(codes)
         self._tables = [_frequencies(code) for code in self.codes]
         self._index: dict[str, int] = {}
         self._rows = np.empty((1024, len(self.codes) + 1), dtype=np.float32)
         self._lock = Lock()
 
-    def rows(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """One row per word: shape (words, languages + 1), values from MISSING to CEILING."""
+    def rows(self, words: Sequence[str]) -> "NDArray[np.float32]":
+        """One row per word: shape (words, languages + 1), values of MISSING and more."""
         with self._lock:
             index = self._index
             if len(index) + len(words) > _KEPT_WORDS:
@@ -112,20 +117,24 @@ class Evidence:
             return self._rows[at]
 
     def knows(self, word: str) -> bool:
-        """Whether any of the languages lists the word."""
-        return any(word in table for table in self._tables)
+        """Whether any of the languages lists the word, or it is a given name."""
+        plain = word.lower()
+        return plain in names() or any(plain in table for table in self._tables)
 
     def _add(self, word: str) -> int:
         at = len(self._index)
         if at == len(self._rows):
-            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+            self._rows = self._rows.repeat(2, axis=0)  # room for as many again
         row = self._rows[at]
+        plain = word.lower()
         if word == NO_WORD:
             row[:-1] = _NEVER
-        elif word in names():
+        elif plain in names():
             row[:-1] = UNKNOWN
         else:
-            row[:-1] = [min(table.get(word, MISSING), CEILING) for table in self._tables]
+            row[:-1] = [table.get(plain, MISSING) for table in self._tables]
+            if plain != word and not self.knows(plain):
+                row[:-1] = _NAME
         row[-1] = UNKNOWN
         self._index[word] = at
         return at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""After GRPO: is its adapter the answer, or does the SFT adapter stay? Paired, on held-out prompts, clause by clause."""
+"""After GRPO: is its adapter the answer, or does the SFT adapter stay? Paired, on held-out prompts, by clauses."""
 
 import statistics as stdlib
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from lingoss.errors import LingossError
 from lingoss.evaluate.compare import Change, Pair, check_comparable, paired_change, pairs
 from lingoss.evaluate.metrics import METRICS
 from lingoss.evaluate.rows import Row, ScoredRun
-from lingoss.evaluate.statistics import noninferior
+from lingoss.evaluate.statistics import noninferior, one_sided
 from lingoss.evaluate.wording import change, points
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptSettings:
-    """Margins are shares (0.05 = five points), to be fixed before looking. `format_margin` holds for truncation too.
-    `length_ratio`: the factor by which the median length may grow or shrink in any language. `alpha`: the one-sided
-    error of each bound. The names are those of `lingoss.config.evaluate.Accept`."""
+    """Margins are shares (0.05 = five points), to be fixed before looking. `length`: bounds of the ratio of median
+    lengths in each language. `confidence`: of the two-sided interval of the gain, and of each one-sided bound."""
 
     primary: str = "joint"
     language_margin: float = 0.05
     correctness_margin: float = 0.03
     format_margin: float = 0.02
+    truncation_margin: float = 0.02
     repetition_margin: float = 0.02
-    length_ratio: float = 1.5
-    alpha: float = 0.05
+    length: tuple[float, float] = (1 / 1.5, 1.5)
+    confidence: float = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _numbers(found: Change | None) -> dict[str, Any] | None:
 
 
 def _better(matched: Sequence[Pair], settings: AcceptSettings, metrics: dict[str, Any]) -> list[str]:
-    moved = paired_change(matched, settings.primary, confidence=1 - settings.alpha)
+    moved = paired_change(matched, settings.primary, confidence=settings.confidence)
     metrics["primary"] = {"metric": settings.primary, **(_numbers(moved) or {})}
     if moved is None:
         return [f"primary: no prompt counts for {settings.primary}"]
@@ -95,7 +95,7 @@ def _no_language_worse(
     metrics["languages"] = {}
     for code in languages:
         for name in ("reasoning", "answer"):
-            moved = paired_change(matched, name, code, 1 - 2 * settings.alpha)
+            moved = paired_change(matched, name, code, one_sided(settings.confidence))
             metrics["languages"].setdefault(code, {})[name] = _numbers(moved)
             if moved and not noninferior(moved.low, settings.language_margin):
                 failed.append(
@@ -106,7 +106,7 @@ def _no_language_worse(
 
 
 def _correctness(matched: Sequence[Pair], settings: AcceptSettings, metrics: dict[str, Any]) -> list[str]:
-    moved = paired_change(matched, "correct", confidence=1 - 2 * settings.alpha)
+    moved = paired_change(matched, "correct", confidence=one_sided(settings.confidence))
     metrics["correctness"] = _numbers(moved)
     if moved is None or noninferior(moved.low, settings.correctness_margin):
         return []
@@ -119,21 +119,23 @@ def _form(matched: Sequence[Pair], settings: AcceptSettings, metrics: dict[str, 
     failed = []
     for clause, name, sign, margin in (
         ("format", "format_ok", -1, settings.format_margin),
-        ("truncation", "truncated", 1, settings.format_margin),
+        ("truncation", "truncated", 1, settings.truncation_margin),
         ("repetition", "repetition", 1, settings.repetition_margin),
     ):
         moved = paired_change(matched, name)
         metrics[clause] = _numbers(moved)
         if moved and sign * moved.difference > margin:
             title = METRICS[name].title.lower()
-            failed.append(f"{clause}: {title} changed by {change(moved)}, more than the {100 * margin:g} points allowed")
+            failed.append(
+                f"{clause}: {title} changed by {change(moved)}, more than the {100 * margin:g} points allowed"
+            )
     return failed
 
 
 def _length(matched: Sequence[Pair], settings: AcceptSettings, metrics: dict[str, Any]) -> list[str]:
     failed = []
     metrics["length"] = {}
-    low, high = 1 / settings.length_ratio, settings.length_ratio
+    low, high = settings.length
     for code in dict.fromkeys(before.answer_language for before, _ in matched):
         chosen = [pair for pair in matched if pair[0].answer_language == code]
         before, after = (stdlib.median(_size(pair[side]) for pair in chosen) for side in (0, 1))

@@ -152,7 +152,9 @@ def paired_change(
         interval, method, error = _clustered(sums, counts[:, :1], confidence, draws, seed)
         p, test = statistics.sign_flip(difference[:, 0], draws, seed), f"sign flips of {clusters} items"
         smallest = (
-            power.detectable_mean(error) if error > 0 else power.detectable(int(statistics.effective(prompts, clusters)), 0.0)
+            power.detectable_mean(error)
+            if error > 0
+            else power.detectable(int(statistics.effective(prompts, clusters)), 0.0)
         )
     return Change(
         metric=metric,
@@ -183,9 +185,7 @@ def _newcombe(rates: Floats, weight: float, confidence: float) -> Interval:
     return statistics.newcombe_paired(counts[0], counts[1], counts[2], counts[3], confidence)
 
 
-def _clustered(
-    sums: Floats, counts: Floats, confidence: float, draws: int, seed: int
-) -> tuple[Interval, str, float]:
+def _clustered(sums: Floats, counts: Floats, confidence: float, draws: int, seed: int) -> tuple[Interval, str, float]:
     """(interval, method, standard error) of a difference over whole items. `sums`: (items, before and after)."""
     items, difference = len(sums), sums[:, 1:] - sums[:, :1]
     means = (difference / counts)[:, 0]
@@ -195,7 +195,8 @@ def _clustered(
         return _newcombe(sums / counts, worth / items, confidence), method, 0.0
     if items < statistics.FEW_ITEMS:
         error = float(means.std(ddof=1) / items**0.5)
-        return statistics.t_interval(means, confidence), f"t over {items} items", error
+        low, high = statistics.t_interval(means, confidence)
+        return Interval(max(low, -1.0), min(high, 1.0)), f"t over {items} items", error
     resampled = statistics.bootstrap(difference, counts, draws, seed)[:, 0]
     return (
         statistics.percentile_interval(resampled, confidence),
@@ -210,9 +211,7 @@ def _paired(before: ScoredRun, after: ScoredRun, metrics: Sequence[str], draws: 
         raise LingossError(f"{before.name} and {after.name} share no prompt")
     changes: list[Change] = []
     for metric in metrics:
-        found = [
-            paired_change(matched, metric, group, draws=draws, seed=seed) for group in (POOLED, *before.languages)
-        ]
+        found = [paired_change(matched, metric, group, draws=draws, seed=seed) for group in (POOLED, *before.languages)]
         changes += with_holm([change for change in found if change])
     first = [(left.key, right.values[metrics[0]] - left.values[metrics[0]]) for left, right in matched]
     return Comparison(

@@ -26,26 +26,27 @@ from lingoss.evaluate.wording import bounds, change, count, percent
 
 SFT_FIRST, VIABLE, SATURATED = "sft-first", "viable", "saturated"
 INCONCLUSIVE, TARGET_MET = "inconclusive", "target-met"
+OUTCOMES = (SFT_FIRST, VIABLE, SATURATED, INCONCLUSIVE, TARGET_MET)
 _EQUAL = 1e-9  # rewards closer than this are the same reward
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """`k`: samples of a prompt. `floor`: least share of informative groups. `prompts_per_step`: how many prompts one
-    GRPO step draws, of which `informative_groups` should be informative (0 waives that rule). `waive_prompts` is for
-    demonstrations on fewer than `min_prompts` prompts a language. The reasons name every waiver. The names are those of
-    `lingoss.config.evaluate.Gate`."""
+    """`samples`: k of each prompt. `informative`: least share of informative groups. `prompts_per_step`: prompts that
+    one GRPO step draws, of which `min_groups` should be informative. The two waivers are for demonstrations (on fewer
+    than `min_prompts` prompts a language); the reasons then say so."""
 
-    k: int = 8
+    samples: int = 8
     min_prompts: int = 64
     waive_prompts: bool = False
-    floor: float = 0.20
     prompts_per_step: int = 16
-    informative_groups: int = 8
-    target: float = 0.95
-    correctness_margin: float = 0.05
+    min_groups: int = 8
+    waive_groups: bool = False
+    informative: float = 0.20
     low_success: float = 0.5
     high_success: float = 0.95
+    target: float = 0.95
+    correctness_margin: float = 0.05
     penalty_share: float = 0.5
 
 
@@ -97,7 +98,7 @@ def gate(
         LingossError: no prompt has k samples with a reward.
     """
     settings = settings or GateSettings()
-    groups, partial = _groups(run, settings.k)
+    groups, partial = _groups(run, settings.samples)
     languages = {
         code: _signal([group for group in groups if group[0].answer_language == code], settings)
         for code in dict.fromkeys(group[0].answer_language for group in groups)
@@ -110,7 +111,7 @@ def gate(
     else:
         why.append("No held-out rows were given, so whether the target is already met was not examined.")
     if partial:
-        why.append(f"Left out, for fewer than {settings.k} usable samples: {count(partial, 'prompt')}.")
+        why.append(f"Left out, for fewer than {settings.samples} usable samples: {count(partial, 'prompt')}.")
     numbers = [_sentence("All languages", overall)] + [_sentence(code, found) for code, found in languages.items()]
     runs = tuple(dict.fromkeys(part.name for part in (run, heldout, baseline) if part))
     return Gate(outcome, overall, languages, tuple(why + numbers), runs)
@@ -141,7 +142,9 @@ def _rewards(groups: Sequence[Sequence[Row]]) -> tuple[Floats, Floats]:
                 highest[name] = max(value, highest.get(name, value))
     penalties = [name for name, value in highest.items() if value <= 0]
     rewards = np.array([[row.values["reward"] for row in group] for group in groups])
-    return rewards, np.array([[sum(sample.get(name, 0.0) for name in penalties) for sample in group] for group in terms])
+    return rewards, np.array(
+        [[sum(sample.get(name, 0.0) for name in penalties) for sample in group] for group in terms]
+    )
 
 
 def _varies(values: Floats) -> Any:
@@ -154,11 +157,11 @@ def _signal(groups: Sequence[Sequence[Row]], settings: GateSettings) -> Signal:
     cell = measured([row for group in groups for row in group], POOLED, ["joint"])
     assert cell is not None  # a group has rows
     success = cell.rates["joint"]
-    if informative.high < settings.floor and success.rate < settings.low_success:
+    if informative.high < settings.informative and success.rate < settings.low_success:
         outcome = SFT_FIRST
-    elif informative.high < settings.floor and success.rate >= settings.high_success:
+    elif informative.high < settings.informative and success.rate >= settings.high_success:
         outcome = SATURATED
-    elif informative.low >= settings.floor:
+    elif informative.low >= settings.informative:
         outcome = VIABLE
     else:
         outcome = INCONCLUSIVE
@@ -168,7 +171,7 @@ def _signal(groups: Sequence[Sequence[Row]], settings: GateSettings) -> Signal:
 def _decide(
     languages: dict[str, Signal], overall: Signal, groups: Sequence[Sequence[Row]], settings: GateSettings
 ) -> tuple[str, list[str]]:
-    """Every language must be judged by itself; with the waiver, a language with too few prompts leaves it to the pool."""
+    """Every language is judged by itself; with the waiver, a language with too few prompts leaves it to the pool."""
     by_outcome: dict[str, list[str]] = {}
     for code, signal in languages.items():
         by_outcome.setdefault(signal.outcome, []).append(code)
@@ -188,13 +191,13 @@ def _decide(
         blocking = ", ".join(by_outcome.get(SFT_FIRST, ["all languages together"]))
         return SFT_FIRST, [
             f"Supervised fine-tuning first: {blocking} gives GRPO nothing to learn from"
-            f" (fewer than {percent(settings.floor)} of its groups are informative and most samples fail).",
+            f" (fewer than {percent(settings.informative)} of its groups are informative and most samples fail).",
             *said,
         ]
     if unsure or (few and overall.outcome == INCONCLUSIVE):
         blocking = ", ".join(unsure) or "all languages together"
         return INCONCLUSIVE, [
-            f"Inconclusive: {blocking} cannot be told apart from the bar of {percent(settings.floor)}"
+            f"Inconclusive: {blocking} cannot be told apart from the bar of {percent(settings.informative)}"
             " informative groups. Use more prompts, 16 samples a prompt, or a higher temperature.",
             *said,
         ]
@@ -220,9 +223,9 @@ def _viable(overall: Signal, groups: Sequence[Sequence[Row]], settings: GateSett
     )
     if by_penalty > settings.penalty_share:
         return INCONCLUSIVE, [f"Do not start: {source} GRPO would learn to avoid penalties, not to do the task."]
-    expected, needed = settings.prompts_per_step * overall.informative.rate, settings.informative_groups
+    expected, needed = settings.prompts_per_step * overall.informative.rate, settings.min_groups
     step = f"{settings.prompts_per_step} prompts a step hold about {expected:.1f} informative groups"
-    if not needed:
+    if settings.waive_groups:
         return VIABLE, [f"GRPO is viable: {step}. The rule on their number was waived.", source]
     if expected >= needed:
         return VIABLE, [f"GRPO is viable: {step} (at least {needed} are needed).", source]
@@ -244,7 +247,7 @@ def _target_met(heldout: ScoredRun, baseline: ScoredRun | None, settings: GateSe
     if baseline is None:
         return True, [*said, "Correctness was not compared, because no baseline was given."]
     check_comparable(baseline, heldout)
-    confidence = 0.90  # its lower end is the one-sided bound at 95 %
+    confidence = statistics.one_sided(0.95)
     moved = paired_change(pairs(baseline, heldout), "correct", confidence=confidence)
     if moved is None:
         return True, [*said, "Correctness was not compared, because no prompt has a known answer."]

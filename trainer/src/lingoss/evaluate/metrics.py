@@ -47,7 +47,8 @@ def _strict(found: Mapping[str, Any]) -> bool:
 
 
 def _neutral(found: Mapping[str, Any]) -> bool:
-    return found.get("label") == "neutral"
+    """Something was written, and it has no words; an empty text is missing, not neutral."""
+    return found.get("label") == "neutral" and bool(found.get("segments"))
 
 
 def _abstained(found: Mapping[str, Any]) -> bool:
@@ -172,9 +173,7 @@ _ALL = (
         better="lower",
     ),
     Metric("answer", "Answer in its language", "In the language asked for, or neutral (42, x = 3).", _answer),
-    Metric(
-        "answer_worded", "Answer, neutral ones out", "The same, over answers that have words.", _worded(_answer)
-    ),
+    Metric("answer_worded", "Answer, neutral ones out", "The same, over answers that have words.", _worded(_answer)),
     Metric(
         "answer_abstained",
         "Answer: detector unsure",
@@ -199,7 +198,9 @@ _ALL = (
         better="lower",
     ),
     Metric("correct", "Answer correct", "Of the prompts whose right answer is known.", _graded("correct")),
-    Metric("incorrect", "Answer wrong", "Of the prompts whose right answer is known.", _graded("incorrect"), better="lower"),
+    Metric(
+        "incorrect", "Answer wrong", "Of the prompts whose right answer is known.", _graded("incorrect"), better="lower"
+    ),
     Metric(
         "unparsed",
         "Answer not readable",

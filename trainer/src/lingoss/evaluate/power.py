@@ -4,13 +4,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
+from lingoss.errors import LingossError
+
 POWER = 0.8
 ALPHA = 0.05
-_RUNS = 1_000  # simulated experiments a size
+_RUNS, _DRAWS = 1_000, 500_000  # simulated experiments, fewer where they would need more draws than this
+_LEAST = 0.01  # a smaller difference needs more prompts than anyone has
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +32,33 @@ def mcnemar_power(n: int, gains: float, losses: float, alpha: float = ALPHA) -> 
 
     if gains + losses <= 0:
         return 0.0
-    discordant = np.arange(n + 1)
-    critical = binom.ppf(alpha / 2, discordant, 0.5)
-    critical = np.where(2 * binom.cdf(critical, discordant, 0.5) <= alpha, critical, critical - 1)
+    discordant, critical = np.arange(n + 1), _critical(n, alpha)
     share = gains / (gains + losses)
     rejected = binom.cdf(critical, discordant, share) + binom.sf(discordant - critical - 1, discordant, share)
     return float(binom.pmf(discordant, n, gains + losses) @ np.where(critical < 0, 0.0, rejected))
 
 
+@lru_cache(64)
+def _critical(n: int, alpha: float) -> np.ndarray:
+    """For 0 to n discordant pairs: the largest count of the rarer kind that still rejects; -1 when none does."""
+    from scipy.stats import binom
+
+    discordant = np.arange(n + 1)
+    critical = binom.ppf(alpha / 2, discordant, 0.5)
+    return np.asarray(np.where(2 * binom.cdf(critical, discordant, 0.5) <= alpha, critical, critical - 1))
+
+
 def mcnemar_size(gains: float, losses: float, alpha: float = ALPHA, power: float = POWER) -> int:
     """Smallest n that reaches `power` (power saws: a slightly larger n may fall just below again)."""
-    n = 5
-    while mcnemar_power(n, gains, losses, alpha) < power:
-        n = math.ceil(n * 1.5)
-    low = max(5, int(n / 1.5))
-    return next(size for size in range(low, n + 1) if mcnemar_power(size, gains, losses, alpha) >= power)
+    high = 8
+    while mcnemar_power(high, gains, losses, alpha) < power:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if mcnemar_power(middle, gains, losses, alpha) >= power else (middle, high)
+    teeth = range(max(1, high - 40), high + 1)  # the bisection may have landed behind a tooth of the saw
+    return next(n for n in teeth if mcnemar_power(n, gains, losses, alpha) >= power)
 
 
 def unpaired_size(before: float, after: float, alpha: float = ALPHA, power: float = POWER) -> int:
@@ -52,7 +67,7 @@ def unpaired_size(before: float, after: float, alpha: float = ALPHA, power: floa
     from statsmodels.stats.proportion import proportion_effectsize
 
     effect = proportion_effectsize(after, before)
-    return math.ceil(NormalIndPower().solve_power(effect, alpha=alpha, power=power))
+    return math.ceil(float(NormalIndPower().solve_power(effect, alpha=alpha, power=power)))
 
 
 def noninferiority_size(margin: float, discordance: float, alpha: float = ALPHA, power: float = POWER) -> int:
@@ -72,19 +87,24 @@ def sampled_power(
 
     logits, step = _population(before, after, concentration)
     rng = np.random.default_rng(seed)
-    drawn = rng.choice(logits, (_RUNS, n))
+    runs = max(200, min(_RUNS, _DRAWS // n))
+    drawn = rng.choice(logits, (runs, n))
     difference = (rng.binomial(k, _expit(drawn + step)) - rng.binomial(k, _expit(drawn))) / k
     spread = difference.std(axis=1, ddof=1) / n**0.5
-    t = np.divide(difference.mean(axis=1), spread, out=np.zeros(_RUNS), where=spread > 0)
+    t = np.divide(difference.mean(axis=1), spread, out=np.zeros(runs), where=spread > 0)
     return float(np.mean(np.abs(t) > stats.t.ppf(1 - alpha / 2, n - 1)))
 
 
 def sampled_size(k: int, before: float, after: float, alpha: float = ALPHA, power: float = POWER) -> int:
     """Smallest multiple of 10 prompts at which k samples of each reach `power` in simulation."""
-    n = 10
-    while sampled_power(n, k, before, after, alpha) < power:
-        n += max(10, n // 100 * 10)
-    return n
+    high = 1
+    while sampled_power(10 * high, k, before, after, alpha) < power:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sampled_power(10 * middle, k, before, after, alpha) >= power else (middle, high)
+    return 10 * high
 
 
 @cache
@@ -100,7 +120,7 @@ def _population(before: float, after: float, concentration: float) -> tuple[np.n
 
 
 def _expit(logits: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-logits))
+    return np.asarray(1 / (1 + np.exp(-logits)))
 
 
 def _z(share: float) -> float:
@@ -144,7 +164,16 @@ def informative_share(p: float, k: int, concentration: float | None = None) -> f
 
 
 def table(difference: float = 0.08, power: float = POWER, samples: Sequence[int] = (1, 2, 4, 8)) -> list[Need]:
-    """Prompts per language for each design, at alpha 0.05 and, for paired designs, 0.01 (Holm's first step of five)."""
+    """Prompts per language for each design, at alpha 0.05 and, for paired designs, 0.01 (Holm's first step of five).
+
+    Raises:
+        LingossError: a difference or power outside what prompts can show.
+    """
+    if not _LEAST <= difference < 0.5 or not 0.5 <= power < 1:
+        raise LingossError(
+            f"difference {difference:g} with power {power:g}: give a difference of {_LEAST:g} to below 0.5 (8 points"
+            " are 0.08) and a power of 0.5 to below 1"
+        )
     needs = []
     for before in (0.5, 0.7, 0.8, 0.9):
         if before + difference <= 0.999:
@@ -157,7 +186,9 @@ def table(difference: float = 0.08, power: float = POWER, samples: Sequence[int]
             needs.append(Need("paired, exact McNemar", text, alpha, size))
     for k in samples:
         text = f"75% -> {0.75 + difference:.0%}, k = {k}, prompts differ strongly (simulated)"
-        needs.append(Need("paired means", text, ALPHA, sampled_size(k, 0.75, min(0.75 + difference, 0.99), ALPHA, power)))
+        needs.append(
+            Need("paired means", text, ALPHA, sampled_size(k, 0.75, min(0.75 + difference, 0.99), ALPHA, power))
+        )
     for margin in (0.03, 0.05, 0.08):
         for discordance in (0.06, 0.10, 0.20):
             text = f"margin {margin:.0%}, {discordance:.0%} of pairs differ"

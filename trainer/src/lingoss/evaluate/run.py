@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT-0
 """Stage evaluate: generate, score, report and compare every finished run on the same prompts; then the gate.
 
-    <root>/evaluations/<model>-<digest>/       one for each model, prompts and sampling; shared by later evaluations
-        samples.jsonl  run.json  verdicts.jsonl
-    <root>/runs/evaluate-<id>/                 what was found out this time
-        report.html  report.md  summary.json  compare.json  gate.json  accept.json
+<root>/evaluations/<model>-<digest>/       one for each model, prompts and sampling; shared by later evaluations
+    samples.jsonl  run.json  verdicts.jsonl
+<root>/runs/evaluate-<id>/                 what was found out this time
+    report.html  report.md  summary.json  compare.json  gate.json  accept.json
 """
 
 import json
@@ -42,8 +42,10 @@ class Subject:
     run: str | None = None
 
 
-def run(config: EvaluateConfig) -> runs.RunInfo:
+def run(config: EvaluateConfig, notes: Sequence[str] = ()) -> runs.RunInfo:
     """Evaluate what is not yet evaluated and write the report; a finished evaluation is only found again.
+
+    `notes` are sentences that stand beside the report's headline.
 
     Raises:
         LingossError: no prepared model, a run that is not finished, or prompts that cannot be read.
@@ -55,7 +57,7 @@ def run(config: EvaluateConfig) -> runs.RunInfo:
     digest = _digest(prompts, asked)
     with runs.open_run(config.root, "evaluate", config, parents, digest) as folder:
         if not folder.done:
-            _evaluate(config, folder, source, subjects, prompts, asked)
+            _evaluate(config, folder, source, subjects, prompts, asked, notes)
         return runs.find_run(config.root, folder.name)
 
 
@@ -100,12 +102,16 @@ def _prompts(config: EvaluateConfig, source: Prepared) -> list[Prompt]:
     rows: list[Prompt] = []
     for name in wanted.sets:
         if name not in source.prompts:
-            raise LingossError(f"prepare run {source.run} brought no prompt set {name}: it has {', '.join(source.prompts)}")
+            raise LingossError(
+                f"prepare run {source.run} brought no prompt set {name}: it has {', '.join(source.prompts)}"
+            )
         rows += _first(read_prompts(source.prompts[name]), wanted.languages, wanted.limit)
     for path in wanted.files:
         rows += read_prompts(path)[: wanted.limit]
     if not rows:
-        raise LingossError(f"no prompt is left: sets {', '.join(wanted.sets)} for languages {', '.join(wanted.languages)}")
+        raise LingossError(
+            f"no prompt is left: sets {', '.join(wanted.sets)} for languages {', '.join(wanted.languages)}"
+        )
     return rows
 
 
@@ -140,6 +146,7 @@ def _evaluate(
     subjects: Sequence[Subject],
     prompts: Sequence[Prompt],
     asked: Sequence[Prompt],
+    notes: Sequence[str],
 ) -> None:
     steps = len(subjects) + 2
     folder.status("running", 0, steps)
@@ -150,7 +157,9 @@ def _evaluate(
         scored.append(_scored(config, source, subject, prompts, drawn.k, drawn.temperature))
         folder.status(step=number)
 
-    judged = [subject for subject in subjects if subject.stage != "grpo"][-1]  # GRPO starts from SFT, else from the base
+    judged = [subject for subject in subjects if subject.stage != "grpo"][
+        -1
+    ]  # GRPO starts from SFT, else from the base
     print(f"gate for {judged.name}: {len(asked)} prompts, {config.gate.k} samples each", flush=True)
     samples = _scored(config, source, judged, asked, config.gate.k, config.gate.temperature)
     heldout = scored[subjects.index(judged)]
@@ -159,7 +168,7 @@ def _evaluate(
 
     comparisons = compare(scored, draws=config.bootstrap_draws) if len(scored) > 1 else []
     accepted = _accepted(config, subjects, scored)
-    report = _report(config, folder, subjects, scored, comparisons, verdict, judged, accepted)
+    report = _report(config, folder, subjects, scored, comparisons, verdict, judged, accepted, notes)
     found = {"gate.json": verdict, "compare.json": [one.to_dict() for one in comparisons]}
     found["summary.json"] = [one.to_dict() for one in report.summaries]
     if accepted:
@@ -218,7 +227,9 @@ def _gate_settings(config: EvaluateConfig) -> GateSettings:
     )
 
 
-def _accepted(config: EvaluateConfig, subjects: Sequence[Subject], scored: Sequence[ScoredRun]) -> dict[str, Any] | None:
+def _accepted(
+    config: EvaluateConfig, subjects: Sequence[Subject], scored: Sequence[ScoredRun]
+) -> dict[str, Any] | None:
     """The verdict on the newest GRPO run against the SFT run before it; None when there are not both."""
     latest = {subject.stage: run for subject, run in zip(subjects, scored, strict=True)}
     if not {"sft", "grpo"} <= latest.keys():
@@ -245,6 +256,7 @@ def _report(
     verdict: dict[str, Any],
     judged: Subject,
     accepted: dict[str, Any] | None,
+    notes: Sequence[str],
 ) -> ReportData:
     """Everything that is known, in order of training; gates of earlier evaluations come first."""
     earlier = [
@@ -264,6 +276,7 @@ def _report(
         acceptance=accepted,
         curves=curves,
         training_languages=_training_languages(config, subjects),
+        notes=notes,
     )
 
 

@@ -41,7 +41,9 @@ def read_request(row: Row) -> Request:
     """
     request = row.get("request")
     if not isinstance(request, dict):
-        raise LingossError("`request` must be an object with question, question_language, reasoning_language, answer_language, gold")
+        raise LingossError(
+            "`request` must be an object with question, question_language, reasoning_language, answer_language, gold"
+        )
     gold = request.get("gold")
     if isinstance(gold, bool) or not isinstance(gold, str | int | float | None):
         raise LingossError(f"`request.gold` must be a number, a string or null, not {type(gold).__name__}")

@@ -78,7 +78,7 @@ def newcombe_paired(both: float, losses: float, gains: float, neither: float, co
 def newcombe_unpaired(
     k_before: float, n_before: float, k_after: float, n_after: float, confidence: float = 0.95
 ) -> Interval:
-    """Interval of after - before for two rates on *different* prompts: Newcombe (1998), method 10 of the other paper."""
+    """Interval of after - before for two rates on *different* prompts: Newcombe's hybrid score interval (1998)."""
     from statsmodels.stats.proportion import confint_proportions_2indep
 
     if n_before <= 0 or n_after <= 0:
@@ -105,7 +105,8 @@ def item_sums(values: ArrayLike, prompts: Sequence[Any], items: Sequence[Any]) -
     with more samples weighs no more; a prompt without any counting sample is left out.
     """
     table = np.asarray(values, dtype=float)
-    _, first, prompt_of = np.unique(np.asarray(prompts, dtype=object).astype(str), return_index=True, return_inverse=True)
+    names = np.asarray(prompts, dtype=object).astype(str)
+    _, first, prompt_of = np.unique(names, return_index=True, return_inverse=True)
     names, item_of = np.unique(np.asarray(items, dtype=object).astype(str)[first], return_inverse=True)
     counted = ~np.isnan(table)
     total, seen = np.zeros((2, len(first), table.shape[1]))
@@ -132,9 +133,7 @@ def bootstrap(sums: Floats, counts: Floats, draws: int = DRAWS, seed: int = SEED
         picked = rng.integers(0, items, (size, items)) + np.arange(size)[:, None] * items
         weights = np.bincount(picked.ravel(), minlength=size * items).reshape(size, items).astype(float)
         drawn = weights @ counts
-        out[start : start + size] = np.divide(
-            weights @ sums, drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0
-        )
+        out[start : start + size] = np.divide(weights @ sums, drawn, out=np.full(drawn.shape, np.nan), where=drawn > 0)
     return out
 
 
@@ -180,9 +179,11 @@ def sign_flip(item_differences: ArrayLike, draws: int = DRAWS, seed: int = SEED)
     return float((1 + np.sum(np.abs(signs @ values) >= bar)) / (draws + 1))
 
 
-def noninferior(low: float, margin: float) -> bool:
-    """Shown when the one-sided lower bound of the difference lies above -margin.
+def one_sided(confidence: float) -> float:
+    """The two-sided confidence whose lower end is a one-sided bound at `confidence`: 0.95 -> 0.90."""
+    return 2 * confidence - 1
 
-    A one-sided 95 % bound is the lower end of a two-sided 90 % interval.
-    """
+
+def noninferior(low: float, margin: float) -> bool:
+    """Non-inferiority is shown when the one-sided lower bound of the difference lies above -margin."""
     return low > -margin

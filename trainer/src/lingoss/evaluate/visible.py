@@ -5,9 +5,7 @@ import re
 
 # Control characters, invisible spaces, direction overrides and isolates, lone surrogates. Joiners and direction marks
 # (U+200C to U+200F) stay: Hindi, Persian and Arabic need them.
-HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
 
 
 def visible(text: str) -> str:

@@ -15,10 +15,11 @@ from lingoss import languages
 WORD = r"\w\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963"
 _CJK = ("Han", "Hiragana", "Katakana", "Hangul")
 _SPACE = "[ \u00a0]"
+_COPULA = re.compile(r" (?:is|est|ist|lautet|es|è|é|هي|هو|है)\Z|[是为為は은는]\Z")
 _NEVER = re.compile(r"(?!)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
     """All patterns ignore case and expect normalised text."""
 
@@ -38,7 +39,11 @@ class Lexicon:
     than_after: re.Pattern[str]
     conjunction: re.Pattern[str]
     half: re.Pattern[str]
+    quarters: re.Pattern[str]
+    parts: re.Pattern[str]
     articles: re.Pattern[str]
+    units: tuple[str, ...]
+    common: re.Pattern[str]
     _minus: re.Pattern[str]
     _below_zero: re.Pattern[str]
     _percent: re.Pattern[str]
@@ -54,6 +59,9 @@ class Lexicon:
 
     def percent_at(self, text: str, at: int) -> re.Match[str] | None:
         return self._percent.match(text, at)
+
+    def speaks_of_percent(self, text: str) -> bool:
+        return self._percent.search(text) is not None
 
     def minus_before(self, text: str, start: int) -> bool:
         """True for "minus 4"; not for the subtraction "9 minus 4"."""
@@ -79,8 +87,12 @@ def lexicon(code: str) -> Lexicon:
     numbers = {str(word).casefold(): Fraction(str(value)) for word, value in words.get("numbers", {}).items()}
     scales = {w: v for w, v in numbers.items() if v >= 1000 and set(str(v).rstrip("0")) == {"1"}}
     halves = [word for word, value in numbers.items() if value == Fraction(1, 2)]
-    strong = [cue for cue in words.get("answer_cues", ()) if _is_strong(cue, cjk, language.scripts[0] == "Latin")]
-    minus_words, joined = extra.get("minus", ()), "" if cjk else _SPACE
+    strong = [cue for cue in words.get("answer_cues", ()) if _is_strong(cue, cjk, words.get("choice_cues", ()))]
+    again = extra.get("that_is", ())
+    hedges = [hedge for hedge in words.get("hedges", ()) if not (cjk and len(hedge) == 1) and hedge not in again]
+    quarters = [word[:-1] for word, value in numbers.items() if value == Fraction(1, 4) and len(word) > 3]
+    minus_words = extra.get("minus", ())
+    edge = "" if cjk else rf"(?<![{WORD}])"
     and_words = "|".join(map(re.escape, extra.get("and", ())))
     return Lexicon(
         code=language.code,
@@ -91,7 +103,7 @@ def lexicon(code: str) -> Lexicon:
         weak=frozenset(extra.get("weak", ())),
         scales=scales,
         cues=_any(strong, cjk),
-        hedges=_any((h for h in words.get("hedges", ()) if not (cjk and len(h) == 1)), cjk),
+        hedges=_any(hedges, cjk, but=again),
         because=_any(extra.get("because", ()), cjk),
         negated_before=_ending(extra.get("not", ()), cjk),
         negated_after=_starting(extra.get("not_after", ())),
@@ -105,18 +117,28 @@ def lexicon(code: str) -> Lexicon:
         )
         if and_words and halves
         else _NEVER,
+        # The last letter changes with the number: quarto, quarti; cuarto, cuartos.
+        quarters=re.compile(rf"{_SPACE}(?:{_join(quarters)})\w{{0,3}}(?![{WORD}])", re.IGNORECASE)
+        if quarters
+        else _NEVER,
+        parts=_any([word for word, value in numbers.items() if 0 < value < 1], cjk),
         articles=re.compile(rf"(?:{_join(extra['articles'])})(?:{_SPACE}|(?<='))", re.IGNORECASE)
         if extra.get("articles")
         else _NEVER,
-        _minus=re.compile(rf"(?<![{WORD}])(?<!au )(?<!du )(?<!al )(?<!lo )(?<!ao )(?<!pelo )(?:{_join(minus_words)}){joined}?\Z", re.IGNORECASE)
+        units=tuple(sorted((unit.casefold() for unit in words.get("units", ())), key=len, reverse=True)),
+        common=_any(extra.get("common", ()), cjk),
+        _minus=re.compile(
+            rf"{edge}(?<!au )(?<!du )(?<!al )(?<!lo )(?<!ao )(?<!pelo )(?:{_join(minus_words)}){_SPACE}?\Z",
+            re.IGNORECASE,
+        )
         if minus_words
         else _NEVER,
-        _below_zero=re.compile(
-            rf"[^.,;!?\n]{{0,24}}?(?:{_join(extra['below_zero'])})(?![{WORD}])", re.IGNORECASE
-        )
+        _below_zero=re.compile(rf"[^.,;!?\n]{{0,24}}?(?:{_join(extra['below_zero'])})(?![{WORD}])", re.IGNORECASE)
         if extra.get("below_zero")
         else _NEVER,
-        _percent=re.compile(rf"{_SPACE}?(?:{_join(extra['percent'])})", re.IGNORECASE) if extra.get("percent") else _NEVER,
+        _percent=re.compile(rf"{_SPACE}?(?:{_join(extra['percent'])})", re.IGNORECASE)
+        if extra.get("percent")
+        else _NEVER,
         _scale=re.compile(rf"{_SPACE}?({_join(scales)})" + ("" if cjk else rf"(?![{WORD}])"), re.IGNORECASE)
         if scales
         else _NEVER,
@@ -133,20 +155,25 @@ def _extras() -> dict[str, dict[str, list[str]]]:
     return table
 
 
-def _is_strong(cue: str, cjk: bool, latin: bool) -> bool:
-    """A cue that a result follows at once ("the answer is", "result:"), not a mere "so" or "therefore"."""
-    if ":" in cue or "：" in cue:
+def _is_strong(cue: str, cjk: bool, answers: Iterable[str]) -> bool:
+    """A cue that a result follows at once ("the answer is", "result:"), not a mere "so" or "that makes"."""
+    if ":" in cue or "：" in cue or any(word in cue for word in answers):
         return True
-    return len(cue) >= 3 if cjk else len(cue.split()) >= (3 if latin else 2)
+    return _COPULA.search(cue) is not None and (cjk or len(cue.split()) > 2 or not cue.isascii())
 
 
 def _join(words: Iterable[str]) -> str:
     """Alternatives, longest first, so that the longest match wins."""
-    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return "|".join(map(_escape, sorted(words, key=len, reverse=True)))
 
 
-def _any(words: Iterable[str], cjk: bool) -> re.Pattern[str]:
-    """Any of the words; as a whole word where the script puts spaces between words."""
+def _escape(word: str) -> str:
+    # French writes a space before the colon, and so do many models in other languages.
+    return re.escape(word.replace(" :", ":")).replace(r"\ ", _SPACE).replace(":", f"{_SPACE}?:")
+
+
+def _any(words: Iterable[str], cjk: bool, but: Iterable[str] = ()) -> re.Pattern[str]:
+    """Any of the words, but not where one of `but` stands; whole words where the script puts spaces between words."""
     words = [word.replace("：", ":") for word in words]
     if not words:
         return _NEVER
@@ -155,19 +182,18 @@ def _any(words: Iterable[str], cjk: bool) -> re.Pattern[str]:
     ends = [word for word in words if not re.search(rf"[{WORD}]\Z", word)]
     whole = [word for word in words if word not in ends]
     body = "|".join(filter(None, (_join(ends), rf"(?:{_join(whole)})(?![{WORD}])" if whole else "")))
-    # French writes a space before the colon, and so do many models in other languages.
-    body = re.sub(r"(?:\\ )?:", r"[ \u00a0]?:", body)
-    return re.compile(rf"(?<![{WORD}])(?:{body})", re.IGNORECASE)
+    other = _join(but)
+    return re.compile(rf"(?<![{WORD}])" + (f"(?!{other})" if other else "") + f"(?:{body})", re.IGNORECASE)
 
 
 def _ending(words: Iterable[str], cjk: bool) -> re.Pattern[str]:
-    """The word at the end of what stands before a mention, at most two other words between and no punctuation."""
+    """The word at the end of what stands before a mention, at most one other word between and no punctuation."""
     words = list(words)
     if not words:
         return _NEVER
     if cjk:
         return re.compile(rf"(?:{_join(words)})[^\W\d]{{0,2}}\Z")
-    return re.compile(rf"(?<![{WORD}])(?:{_join(words)})(?:{_SPACE}+[^\W\d]+){{0,2}}{_SPACE}+\Z", re.IGNORECASE)
+    return re.compile(rf"(?<![{WORD}])(?:{_join(words)})(?:{_SPACE}+[{WORD}]+)?{_SPACE}+\Z", re.IGNORECASE)
 
 
 def _starting(words: Iterable[str]) -> re.Pattern[str]:
@@ -182,5 +208,7 @@ def _than(extra: dict[str, list[str]], cjk: bool) -> re.Pattern[str]:
     than = _join(extra["than"])
     if cjk:
         return re.compile(rf"(?:{than})\Z")
-    more = rf"(?<![{WORD}])(?:{_join(extra['more'])})(?![{WORD}])[^.!?\n]{{0,60}}?" if extra.get("more") else ""
-    return re.compile(rf"{more}(?<![{WORD}])(?:{than})(?:{_SPACE}*[^\W\d]+'?){{0,2}}{_SPACE}*\Z", re.IGNORECASE)
+    more = rf"(?<![{WORD}])(?:{_join(extra['more'])})(?![{WORD}])[^.,;:!?\n]{{0,40}}?" if extra.get("more") else ""
+    return re.compile(
+        rf"{more}(?<![{WORD}])(?:{than})(?:(?<=')|(?![{WORD}]))(?:{_SPACE}*[^\W\d]+'?){{0,2}}{_SPACE}*\Z", re.IGNORECASE
+    )

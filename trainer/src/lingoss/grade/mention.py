@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Mention:
     """A number, a weekday, a choice ... at `text[start:end]` of the normalised text.
 
@@ -35,6 +35,8 @@ def number_text(value: Hashable) -> str:
     """A number in plain ASCII: a decimal where it ends, else a fraction."""
     if not isinstance(value, Fraction):
         return str(value)
+    if value.denominator == 1:
+        return str(value.numerator)
     denominator = value.denominator
     for prime in (2, 5):
         while denominator % prime == 0:
@@ -46,4 +48,4 @@ def number_text(value: Hashable) -> str:
         places += 1
     digits = str(abs(value * 10**places)).rjust(places + 1, "0")
     sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from fractions import Fraction
 
-from lingoss.grade.lexicon import Lexicon
+from lingoss.grade.lexicon import WORD, Lexicon
 from lingoss.grade.mention import Mention
 
 # A number with more digits is spam; Python's own conversion is quadratic in them.
@@ -26,7 +26,9 @@ _TABLE: dict[int, str | None] = {
     **dict.fromkeys((0x2044, 0x2215), "/"),
     0x3000: " ",
     # Invisible: zero-width and direction marks, which come between digits and signs in right-to-left text.
-    **dict.fromkeys((0xAD, 0x61C, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A)), None),
+    **dict.fromkeys(
+        (0xAD, 0x61C, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A)), None
+    ),
 }
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _MARKUP = re.compile(r"\*\*|__|`")
@@ -51,7 +53,7 @@ _NUMBER = re.compile(
 )
 _SLASHES = re.compile(r"(?:/[0-9]+)+|(?: / [0-9]+)+")
 _MIXED = re.compile(rf"[ {_SPACE}]([0-9]{{1,4}})/([0-9]{{1,4}})(?![0-9/])|[ {_SPACE}]([¼-¾⅐-⅞])")
-_CLOCK = re.compile(r"(?::[0-9]{2})+(?![0-9])|[hH][0-9]{2}(?![0-9])")
+_CLOCK = re.compile(rf"(?::[0-9]{{2}})+(?![0-9])|[ {_SPACE}]?(?:h|H|heures?|Uhr|uur)[ {_SPACE}]?[0-9]{{2}}(?![0-9])")
 _SCIENCE = re.compile(
     rf" ?[×x*·⋅] ?10(?:\^\{{?([-+]?[0-9]{{1,3}})\}}?|([⁻⁺]?[⁰¹²³⁴-⁹]{{1,3}}))|[eE]([-+]?[0-9]{{1,2}})(?![{_LETTER}0-9])"
 )
@@ -59,7 +61,10 @@ _POWER = re.compile(r" ?\^|[⁰¹²³⁴-⁹]")
 _SUPERSCRIPT = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _ORDINAL = re.compile(rf"(?:st|nd|rd|th|er|re|ère|ème|eme|e|de|º|ª|番目|번째|वाँ|वां|वीं)(?![{_LETTER}])")
 _PERCENT = re.compile(rf"[ {_SPACE}]?%")
-_UNIT = re.compile(rf"[ {_SPACE}]?([€$£¥₹°]\w{{0,2}}|[^\W\d_][^\W_]{{0,30}}(?:[/²³][^\W_]{{0,12}})*)")
+_UNIT = re.compile(rf"[ {_SPACE}]?([€$£¥₹°]\w{{0,2}}|[^\W\d_][{WORD}]{{0,30}}(?:[/²³][^\W_]{{0,12}})*)")
+_NO_SPACES = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_CJK_MORE = re.compile("(?<=[千万萬亿億천만억])([0-9]{1,4})([千百万萬천백만]?)(?![0-9.,])")
+_CJK_SCALES = {"百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "백": 100, "천": 1000, "만": 10**4}
 _MARKER = re.compile(r"^[ \t>#*-]*\(?([0-9]{1,3})[.):](?=[ \t]+\S)", re.MULTILINE)
 
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:[^0-9][0-9]{3})+")
@@ -75,7 +80,7 @@ def normalise(text: str) -> str:
         # The cap is there because reordering a long run of combining marks is quadratic.
         if len(text) < 20_000 and not unicodedata.is_normalized("NFC", text):
             text = unicodedata.normalize("NFC", text)
-    if "\\" in text:
+    if "\\" in text or "{" in text:
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
     return _MARKUP.sub("", text)
@@ -123,18 +128,18 @@ def _mentions(text: str, match: re.Match[str], lexicon: Lexicon) -> Iterator[Men
     split = _split_list(token)
     if split:
         for left, right in split:
-            yield _finish(text, Mention(start + left, start + right, _readings(token[left:right], lexicon)), lexicon)
+            yield finish(text, Mention(start + left, start + right, _readings(token[left:right], lexicon)), lexicon)
         return
     values = _readings(token, lexicon)
     mention = Mention(start, end, values, places=_places(token))
     if slashes := _SLASHES.match(text, end):
         parts = [part.strip() for part in slashes.group().split("/")[1:]]
         if len(parts) > 1 and not any(len(part) == 4 for part in parts):
-            yield _finish(text, mention, lexicon)
+            yield finish(text, mention, lexicon)
             at = end
             for part in parts:
                 at = text.index(part, at)
-                yield _finish(text, Mention(at, at + len(part), _readings(part, lexicon)), lexicon)
+                yield finish(text, Mention(at, at + len(part), _readings(part, lexicon)), lexicon)
                 at += len(part)
             return
         mention.end = slashes.end()
@@ -142,6 +147,8 @@ def _mentions(text: str, match: re.Match[str], lexicon: Lexicon) -> Iterator[Men
             mention.kind, mention.values = "time", ()
         else:
             mention.values = _divided(values, parts[0])
+            if not mention.values:
+                mention.flags.add("operand")
     elif mixed := _MIXED.match(text, end):
         mention.end = mixed.end()
         part = _vulgar(mixed.group(3)) if mixed.group(3) else _ratio(mixed.group(1), mixed.group(2))
@@ -159,36 +166,46 @@ def _mentions(text: str, match: re.Match[str], lexicon: Lexicon) -> Iterator[Men
         mention.kind, mention.end = "ordinal", ordinal.end()
     if text[start - 1 : start] == "第":
         mention.kind = "ordinal"
-    yield _finish(text, mention, lexicon)
+    yield finish(text, mention, lexicon)
 
 
-def _finish(text: str, mention: Mention, lexicon: Lexicon) -> Mention:
-    """Look at what stands around the number: sign, scale word, percent, unit."""
+def finish(text: str, mention: Mention, lexicon: Lexicon) -> Mention:
+    """Look at what stands around a number, in digits or words: scale word, sign, percent, unit."""
     scale, end = lexicon.scale_at(text, mention.end)
-    if scale:
+    if scale and not mention.word:
         mention.values = tuple(value * scale for value in mention.values if isinstance(value, Fraction))
         mention.end = end
-    if _is_negative(text, mention, lexicon):
+        if more := _CJK_MORE.match(text, end):  # 3万5千
+            rest = int(more.group(1)) * _CJK_SCALES.get(more.group(2), 1)
+            mention.values = tuple(value + rest for value in mention.values if isinstance(value, Fraction))
+            mention.end = more.end()
+    below = lexicon.below_zero_after(text, mention.end)
+    if below or lexicon.minus_before(text, mention.start) or _has_minus(text, mention.start):
         mention.values = tuple(-value for value in mention.values if isinstance(value, Fraction))
     if percent := _PERCENT.match(text, mention.end) or lexicon.percent_at(text, mention.end):
         mention.percent = True
         mention.unit = "%"
         mention.end = percent.end()
     elif unit := _UNIT.match(text, mention.end):
-        mention.unit = unit.group(1).casefold()
+        mention.unit = _unit(unit.group(1), lexicon)
+    mention.end = max(mention.end, below)
     return mention
 
 
-def _is_negative(text: str, mention: Mention, lexicon: Lexicon) -> bool:
-    start = mention.start
+def _unit(written: str, lexicon: Lexicon) -> str:
+    if not _NO_SPACES.match(written):
+        return written.casefold()
+    # No space ends the unit here, so a known one or the first character has to do.
+    return next((unit for unit in lexicon.units if written.startswith(unit)), written[0])
+
+
+def _has_minus(text: str, start: int) -> bool:
+    """True for a sign that touches the number and is no hyphen, range or subtraction."""
     sign = text[start - 1 : start]
-    if sign and sign in "-–":
-        before = text[start - 2 : start - 1] if start > 1 else ""
-        if sign == "-" and not (before.isalnum() or (before and before in ")]%°.,-/'")):
-            return True
-        if sign == "–" and (not before or before in " (\n=:" + _SPACE):
-            return True
-    return lexicon.minus_before(text, start) or lexicon.below_zero_after(text, mention.end)
+    before = text[start - 2 : start - 1] if start > 1 else ""
+    if sign == "-":
+        return not before.isalnum() and (not before or before not in ")]%°.,-/'")
+    return sign == "–" and (not before or before in " (\n=:" + _SPACE)
 
 
 def _readings(token: str, lexicon: Lexicon) -> tuple[Fraction, ...]:

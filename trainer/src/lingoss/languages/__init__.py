@@ -131,4 +131,4 @@ def _read(name: str) -> Any:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times faster where it was built
-    return yaml.load(files(__name__).joinpath(name).read_text(encoding="utf-8"), Loader=loader)  # noqa: S506
+    return yaml.load(files(__name__).joinpath(name).read_text(encoding="utf-8"), Loader=loader)

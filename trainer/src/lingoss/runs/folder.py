@@ -23,6 +23,7 @@ from lingoss.runs.metrics import Metrics
 State = Literal["pending", "running", "done", "failed", "stopped"]
 
 STATUS_INTERVAL = 1.0  # seconds between writes of status.json for mere progress; the heartbeat writes the rest
+JOIN = 10.0  # seconds that the end of a run waits for its heartbeat's last write
 TRAINING_STAGES = ("sft", "grpo")  # they leave weights behind
 _SIGNAL_EXITS = (None, 0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 
@@ -164,9 +165,10 @@ class RunFolder:
 
     def check(self) -> None:
         """Raise LockLostError when another process has taken this run over. Every method that writes calls it."""
+        if self._status.get("state") == "done" or (self._owner is None and self.done):
+            raise LingossError(f"run {self.name} cannot be written: it is done")
         if self._owner != os.getpid():
-            why = "it is done" if self.done else "it is not open in this process"
-            raise LingossError(f"run {self.name} cannot be written: {why}")
+            raise LingossError(f"run {self.name} cannot be written: it is not open in this process")
         self._lock.check()
 
     def status(self, state: State | None = None, step: int | None = None, total: int | None = None) -> None:
@@ -246,7 +248,6 @@ class RunFolder:
             self._status.update(state="done", step=final_step)
             try:
                 self._write_status()
-                self.check()
                 write_json(self.path / "DONE.json", record)
             except BaseException:
                 self._status["state"] = "running"
@@ -292,7 +293,7 @@ class RunFolder:
     def _release(self) -> None:
         self._ending.set()
         if self._thread is not None:
-            self._thread.join(timeout=2 * self._beat)  # a dead file system may hold it; it is a daemon then
+            self._thread.join(timeout=JOIN)  # a dead file system may hold it; being a daemon it does no harm
         try:
             self._metrics.close()
         except LingossError as problem:

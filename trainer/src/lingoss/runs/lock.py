@@ -14,6 +14,7 @@ import logging
 import os
 import secrets
 import socket
+import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,6 +96,9 @@ class Lock:
         self._stale, self._confirm, self._poll = stale, confirm, poll
         self._token = secrets.token_hex(16)
         self._number = 0
+        # The heartbeat's thread beats while the main thread releases: a late beat must not take the lock back.
+        self._mutex = threading.Lock()
+        self._released = False
 
     def acquire(self, wait: float) -> None:
         """Become the holder. LingossError when the lock is still held after `wait` seconds, naming the holder."""
@@ -121,7 +125,9 @@ class Lock:
     def beat(self) -> None:
         """Give a sign of life. LockLostError after a takeover; LingossError when the file cannot be written."""
         self.check()
-        self._rewrite(released=False)
+        with self._mutex:
+            if not self._released:
+                self._rewrite(released=False)
 
     def check(self) -> None:
         """Raise LockLostError unless this process is still the holder."""
@@ -136,9 +142,11 @@ class Lock:
 
     def release(self) -> None:
         """Let the next process in. Never raises: a lock that cannot be released grows stale by itself."""
-        with contextlib.suppress(LingossError):
-            self.check()
-            self._rewrite(released=True)
+        with self._mutex:
+            self._released = True
+            with contextlib.suppress(LingossError):
+                self.check()
+                self._rewrite(released=True)
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:06}.json"

@@ -89,9 +89,9 @@ class Metrics:
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a metrics file; missing file: none. Torn or malformed lines are skipped."""
+    """The rows of a metrics file or of the one in a run folder; missing: none. Torn and malformed lines are skipped."""
     try:
-        file = path.open("rb")
+        file = (path / "metrics.jsonl" if path.is_dir() else path).open("rb")
     except OSError:
         return
     with file:

@@ -160,4 +160,3 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
         terms=terms,
         reward=max(0.0, sum(terms.values())),
     )
-

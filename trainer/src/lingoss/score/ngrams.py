@@ -17,7 +17,8 @@ WORDS = 4  # words that must recur for a repetition; "the number of" recurs in h
 CHARACTERS = 8  # the same for unspaced scripts, where two or three characters make a word
 COPIED_WORDS = 5
 COPIED_CHARACTERS = 10
-WINDOW = 24  # characters; sees a flood inside one endless "word", which has no word n-grams at all
+WINDOW = 24  # characters; for a flood inside one endless "word", which has no word n-grams at all
+_ENDLESS = re.compile(f"\\S{{{2 * WINDOW},}}")
 
 
 def units(text: str) -> list[str]:
@@ -36,14 +37,15 @@ def _grams(found: list[str], n: int) -> list[tuple[str, ...]]:
 
 
 def repetition(text: str) -> float:
-    """Share (0..1) of n-grams that already occurred in `text`; the larger of the word and the character count."""
+    """Share (0..1) of n-grams that already occurred in `text`; for endless words, if more, of character windows."""
     found = units(text)
     grams = _grams(found, _size(found, WORDS, CHARACTERS))
     by_unit = 1.0 - len(set(grams)) / len(grams) if grams else 0.0
-    windows = len(text) - WINDOW + 1
+    flood = "".join(_ENDLESS.findall(text))
+    windows = len(flood) - WINDOW + 1
     if windows <= 0:
         return by_unit
-    by_character = 1.0 - len({text[i : i + WINDOW] for i in range(windows)}) / windows
+    by_character = 1.0 - len({flood[i : i + WINDOW] for i in range(windows)}) / windows
     return max(by_unit, by_character)
 
 

@@ -23,7 +23,7 @@ Asked = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A training curve: rows of a run's metrics.jsonl, each with `step`; drawn are `loss` and `reward`, where present."""
+    """A training curve: rows of a run's metrics.jsonl, each with `step`; the columns of `plots.CURVES` are drawn."""
 
     run: str
     rows: Sequence[Mapping[str, Any]]

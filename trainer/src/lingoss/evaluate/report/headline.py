@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """The first lines of every report: what the numbers show, and what they do not, in plain words."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,12 +26,14 @@ def _compliance(data: ReportData) -> Iterator[str]:
             yield f"{summary.run}: strict language compliance {wording.rate(pooled(summary, 'strict'))}."
         return
     names = [run.name for run in data.runs]
-    steps = set(zip(names, names[1:], strict=False))  # base to sft, sft to grpo; the tables have the other pairs
+    steps = set(itertools.pairwise(names))  # base to sft, sft to grpo; the tables have the other pairs
     for found in data.comparisons:
         change = _pooled(found, "strict")
         if change is None or (found.before, found.after) not in steps:
             continue
-        evidence = "excludes no change" if change.low > 0 or change.high < 0 else "does not exclude that nothing changed"
+        evidence = (
+            "excludes no change" if change.low > 0 or change.high < 0 else "does not exclude that nothing changed"
+        )
         yield (
             f"From {found.before} to {found.after}, strict language compliance went from {_side(data, found.before)}"
             f" to {_side(data, found.after)}: {wording.change(change)}. The interval {evidence}."
@@ -84,7 +87,9 @@ def does_not_show(data: ReportData) -> list[str]:
             said.append(f"{found.before} and {found.after} were not compared on the same footing. {found.note}")
     errors = sum(summary.errors for summary in data.summaries)
     if errors:
-        said.append(f"{wording.count(errors, 'row')} could not be used and count in no figure; see the end of the report.")
+        said.append(
+            f"{wording.count(errors, 'row')} could not be used and count in no figure; see the end of the report."
+        )
     return said
 
 

@@ -55,7 +55,8 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _card(summary: Summary) -> str:
     return escaped(
         f"Prompt set {summary.prompt_set or '(unnamed)'}, digest {summary.prompt_digest[:12]}; detector"
-        f" {summary.detector or '(not named)'}; {wording.count(summary.samples_per_prompt, 'sample')} a prompt. 95 % intervals."
+        f" {summary.detector or '(not named)'};"
+        f" {wording.count(summary.samples_per_prompt, 'sample')} a prompt. 95 % intervals."
     )
 
 

@@ -50,6 +50,7 @@
   }
 
   function describe(part, target) {
+    if (!part.segments.length) return `asked for ${language(target)}; nothing was written`;
     if (part.label === "neutral") return "no words";
     if (part.abstained) return "the detector would not decide";
     const listed = Object.entries(part.shares).map(([code, share]) => `${language(code)} ${percent(share)}`);
@@ -57,6 +58,7 @@
   }
 
   function brief(part, target) {
+    if (!part.segments.length) return "nothing";
     if (part.label === "neutral") return "no words";
     if (part.abstained) return "unsure";
     if (part.label === "mixed") return `mixed, ${language(target)} ${percent(part.share)}`;

@@ -22,7 +22,9 @@ def lane(value: float, low: float, high: float, run: int, alt: str, domain: tupl
         return f"{100 * (min(max(x, start), end) - start) / (end - start):.2f}%"
 
     ticks = Markup("").join(
-        Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(at(start + part * (end - start)), HEIGHT)
+        Markup('<line class="grid" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(
+            at(start + part * (end - start)), HEIGHT
+        )
         for part in (0, 0.25, 0.5, 0.75, 1)
     )
     return Markup(

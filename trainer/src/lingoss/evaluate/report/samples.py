@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""Every sample as compact JSON for the page's table. The raw text is stored once: reasoning and answer point into it."""
+"""Every sample as compact JSON for the page's table. A text is stored once: reasoning and answer point into it."""
 
 import json
 import math
@@ -16,10 +16,12 @@ _SHARES = 3  # languages listed of each detection
 
 
 def payload(data: ReportData) -> str:
-    """JSON that may stand inside a script element: no "<", no lone surrogate, offsets in UTF-16 units as in JavaScript."""
+    """JSON that may stand inside a script element: no "<", no lone surrogate; offsets in UTF-16 units."""
     questions: dict[str, int] = {}
     samples = [
-        _sample(row, number, questions) for number, run in enumerate(data.runs) for row in sorted(run.rows, key=_badness)
+        _sample(row, number, questions)
+        for number, run in enumerate(data.runs)
+        for row in sorted(run.rows, key=_badness)
     ]
     names = {code: language_name(code) for code in _languages(samples)}
     found = {

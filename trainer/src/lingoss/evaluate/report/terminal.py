@@ -30,8 +30,8 @@ def build(data: ReportData) -> RenderableType:
     parts += [_line("- ", sentence) for sentence in does_not_show(data)]
     for summary in data.summaries:
         parts += [Text(), _summary_table(summary.run, summary.cells)]
-    for comparison in data.comparisons:
-        parts += [Text(), _comparison_table(comparison)]
+    for found in data.comparisons:
+        parts += [Text(), comparison(found)]
     for label, gate in data.gates:
         parts += [Text(), Text(visible(f"Gate for {label}: {gate['outcome']}"), style="bold")]
         parts += [_line("  ", reason) for reason in gate["reasons"]]
@@ -79,10 +79,12 @@ def short(cell: Cell, name: str) -> str:
     if found is None:
         return "–"
     bound = wording.bounds(found.k, found.n, found.low, found.high)
-    return f"{wording.percent(found.rate)} ({bound.replace('at most', '≤').replace('at least', '≥').removesuffix(wording.PERCENT)})"
+    bound = bound.replace("at most", "≤").replace("at least", "≥").removesuffix(wording.PERCENT)
+    return f"{wording.percent(found.rate)} ({bound})"
 
 
-def _comparison_table(found: Comparison) -> Table:
+def comparison(found: Comparison) -> Table:
+    """One comparison; each metric pooled, the first one by language too."""
     table = Table(
         title=Text(visible(f"{found.before} → {found.after}")),
         title_justify="left",

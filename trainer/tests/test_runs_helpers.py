@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT-0
-"""What the tests of `runs` do in other processes, and the small config that they use. No tests in here.
+"""What the tests of `runs` share, and what they do in other processes. No tests in here.
 
 Kept apart so that a spawned child imports nothing but `lingoss.runs`.
 """
 
+import json
+import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -29,6 +32,37 @@ class Config:
 
     def resolved(self) -> dict[str, Any]:
         return {"run": self.run, "lock_wait": self.lock_wait, **self.settings}
+
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def start_child(target: Any, *arguments: Any) -> tuple[Any, Any]:
+    """A child process and the end of the pipe that it answers on."""
+    here, there = SPAWN.Pipe()
+    process = SPAWN.Process(target=target, args=(*arguments, there), daemon=True)
+    process.start()
+    there.close()
+    return process, here
+
+
+def status(run: RunFolder) -> dict[str, Any]:
+    found = json.loads((run.path / "status.json").read_bytes())
+    assert isinstance(found, dict)
+    return found
+
+
+def until(condition: Callable[[], bool], pause: float = 0.002) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "the condition never came true"
+        time.sleep(pause)
+
+
+def add_weights(run: RunFolder, content: bytes = b"weights") -> None:
+    run.adapter.mkdir(exist_ok=True)
+    (run.adapter / "adapter_model.safetensors").write_bytes(content)
+    (run.adapter / "adapter_config.json").write_text("{}")
 
 
 def finish(root: Path, stage: str, parents: tuple[str, ...] = (), run: str = "1", **settings: Any) -> RunFolder:
@@ -59,7 +93,7 @@ def contend(folder: Path, rounds: int, oracle: Any, start: Any, answer: Connecti
 
 
 def grab(folder: Path, rounds: int, barrier: Any, answer: Connection) -> None:
-    """In each round all processes try at once to take over from a dead holder; the winner keeps it until all have tried."""
+    """In each round all try at once to take over from a dead holder; the winner keeps it until all have tried."""
     won = []
     for number in range(rounds):
         lock = Lock(folder / str(number), poll=0.001)

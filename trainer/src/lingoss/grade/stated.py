@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: MIT-0
+"""Which of the values in an answer is the one that it states, and whether it states more than one.
+
+An honest answer names numbers that are not its result: quantities of the question ("After 9 hours 37 % is left"),
+operands ("5 + 3 = 8"), rejected values ("not 84 but 90"), asides and reasons. A dishonest one lists candidates or
+hedges. The same rules serve numbers and weekdays; single-word choices have their own in `choices`.
+"""
+
+import bisect
+import itertools
+import re
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+
+from lingoss.grade.lexicon import Lexicon
+from lingoss.grade.mention import Mention
+
+# That many values next to each other, or this many in all, are not an explanation any more.
+_LIST, _MANY = 4, 7
+_SMALL_WORD = 12
+
+_BREAK = re.compile(r"[!?。！？؟।\n]+|\.(?=\s|\Z)|;")
+_QUESTION = re.compile(r"[?？؟]")
+_ASIDE = re.compile(r"\([^()]{0,200}\)")
+_GAP = r"[ \t\u00a0]*"
+_LINK = re.compile(
+    rf"{_GAP}(?:[^\W\d][\w²³/]{{0,20}}{_GAP}|[°€$£%]{_GAP}){{0,2}}[()]*{_GAP}"
+    rf"(?:(?P<op>[-+×*÷/:·⋅x–])|(?P<eq>=>|=+|≈|→|⇒)){_GAP}[(€$£]*"
+)
+_EQUALS = re.compile(rf"(?:=|≈|→|⇒|=>){_GAP}[(€$£]*\Z")
+_SEPARATORS = re.compile(r"[\s,;/|&•·*()\[\]{}<>、،~–—-]+|[0-9]{1,3}[.):]")
+_UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_DIGITS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """`mention` is what the answer states, None when it states nothing. `spoiled`: something else is stated as well.
+
+    `rule` names what decided: single, cue, equation, last, word, list, hedge, contradiction, negated,
+    question-restated, unevaluated, no-answer.
+    """
+
+    mention: Mention | None
+    rule: str
+    spoiled: bool = False
+
+
+def stated(text: str, mentions: Sequence[Mention], givens: Collection[Hashable], lexicons: Sequence[Lexicon]) -> Stated:
+    """Decide for a normalised text and its mentions in order; `givens` are the values that the question names."""
+    live = [mention for mention in mentions if mention.kind == "number"]
+    live = live or [mention for mention in mentions if mention.kind == "ordinal"]
+    live = [mention for mention in live if not mention.weak] or (live if _is_short(text) else [])
+    if not live:
+        return Stated(None, "no-answer")
+    sentences = Sentences(text)
+    if sentences.ends_asking() and all(mention.key in givens for mention in live):
+        return Stated(None, "question-restated")
+    if asked := [mention for mention in live if sentences.is_question(mention)]:
+        live = [mention for mention in live if mention not in asked]
+        if not live:
+            return Stated(None, "question-restated")
+    _mark_operands(text, live)
+    _mark_negated(text, live, lexicons)
+    candidates = [mention for mention in live if not mention.flags & {"operand", "negated"}]
+    if not candidates:
+        negated = any("negated" in mention.flags for mention in live)
+        return Stated(None, "negated", spoiled=True) if negated else Stated(None, "unevaluated")
+    if len({mention.key for mention in candidates}) == 1:
+        chosen = candidates[-1]
+        rule = "equation" if "result" in chosen.flags else "word" if chosen.word else "single"
+        return Stated(chosen, rule)
+    new = [m for m in candidates if m.key not in givens or _is_concluded(m, candidates)]
+    new = [m for m in new if not _is_consumed(m, live)]
+    _mark_reasons(text, new, candidates, sentences, lexicons)
+    chosen, rule = _choose(text, candidates, new, sentences, lexicons)
+    fault = _fault(text, chosen, candidates, new, sentences, lexicons)
+    return Stated(chosen, fault or rule, spoiled=bool(fault))
+
+
+class Sentences:
+    """Sentence spans of a text, found once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends = [match.end() for match in _BREAK.finditer(text)] or [len(text)]
+        if self._ends[-1] < len(text):
+            self._ends.append(len(text))
+        self._asks = _QUESTION.search(text) is not None
+
+    def index(self, mention: Mention) -> int:
+        return min(bisect.bisect_right(self._ends, mention.start), len(self._ends) - 1)
+
+    def span(self, index: int) -> tuple[int, int]:
+        return (self._ends[index - 1] if index else 0), self._ends[index]
+
+    def is_question(self, mention: Mention) -> bool:
+        if not self._asks:
+            return False
+        start, end = self.span(self.index(mention))
+        return _QUESTION.search(self._text, start, end) is not None
+
+    def frame(self, mention: Mention) -> str:
+        """The sentence with the value and all digits blanked, to see whether another says the same of another value."""
+        start, end = self.span(self.index(mention))
+        text = (
+            f"{self._text[start : mention.start]} # {self._text[mention.end : end]}"
+            if mention.word
+            else self._text[start:end]
+        )
+        return " ".join(_DIGITS.sub(" # ", text).casefold().strip(" .!。।*#-").split())
+
+    def ends_asking(self) -> bool:
+        return self._asks and _QUESTION.search(self._text.rstrip()[-1:]) is not None
+
+
+def _is_short(text: str) -> bool:
+    """An answer so short that its "one" or "un" is a number."""
+    return len(text.split()) <= 4 and (len(text) <= 5 or not _UNSPACED.search(text))
+
+
+def _mark_operands(text: str, live: list[Mention]) -> None:
+    """Flag what stands in sums as "operand" and what they come to as "result"."""
+    run: list[Mention] = []
+    links: list[str] = []
+    for mention, following in zip(live, [*live[1:], None], strict=True):
+        run.append(mention)
+        link = _link(text, mention, following) if following else ""
+        if link:
+            links.append(link)
+            continue
+        _mark_run(run, links)
+        run, links = [], []
+    for mention in live:
+        if _EQUALS.search(text, max(0, mention.start - 12), mention.start) and "operand" not in mention.flags:
+            mention.flags.add("result")
+
+
+def _link(text: str, left: Mention, right: Mention) -> str:
+    """The operator between two neighbours: "=" for any equals sign or arrow, "" for none."""
+    if right.start - left.end > 60:
+        return ""
+    match = _LINK.fullmatch(text, left.end, right.start)
+    if not match:
+        # A sign that was read as part of the right number: 9-4 or 9 -4.
+        return ""
+    return "=" if match.group("eq") else match.group("op")
+
+
+def _mark_run(run: list[Mention], links: list[str]) -> None:
+    if "=" not in links:
+        # Without a result a dash may be a range and a colon a ratio; with a plus or times sign it is a sum.
+        if set(links) & set("+×*÷·⋅"):
+            for mention in run:
+                mention.flags.add("operand")
+        return
+    sides: list[list[Mention]] = [[run[0]]]
+    for link, mention in zip(links, run[1:], strict=True):
+        if link == "=":
+            sides.append([mention])
+        else:
+            sides[-1].append(mention)
+    single = [side for side in sides if len(side) == 1]
+    result = sides[-1][0] if len(sides[-1]) == 1 else single[0][0] if single else None
+    for mention in run:
+        mention.flags.add("result" if mention is result else "operand")
+
+
+def _is_concluded(mention: Mention, candidates: list[Mention]) -> bool:
+    """A value of the question that is also the result: a sum comes to it, and it is said again afterwards."""
+    results = [other for other in candidates if "result" in other.flags and other.key == mention.key]
+    return bool(results) and any(m.key == mention.key and m.start > results[0].start for m in candidates)
+
+
+def _is_consumed(mention: Mention, live: list[Mention]) -> bool:
+    """The result of one sum that goes into a later one."""
+    return "result" in mention.flags and any(
+        "operand" in other.flags and other.key == mention.key and other.start > mention.start for other in live
+    )
+
+
+def _mark_negated(text: str, live: list[Mention], lexicons: Sequence[Lexicon]) -> None:
+    before = 0
+    for mention in live:
+        start = max(before, mention.start - 48)
+        for lexicon in lexicons:
+            if lexicon.negated_before.search(text, start, mention.start) or lexicon.negated_after.match(
+                text, mention.end, mention.end + 40
+            ):
+                mention.flags.add("negated")
+        before = mention.end
+
+
+def _mark_reasons(
+    text: str, new: list[Mention], candidates: list[Mention], sentences: Sentences, lexicons: Sequence[Lexicon]
+) -> None:
+    """Flag what stands in brackets, or in its sentence behind a "because", when a result stands before it."""
+    asides = [match.span() for match in _ASIDE.finditer(text)]
+    for start, end in asides:
+        inside = [mention for mention in candidates if start <= mention.start < end]
+        if len(inside) < len(candidates):
+            for mention in inside:
+                mention.flags.add("aside")
+    for lexicon in lexicons:
+        for match in lexicon.because.finditer(text):
+            behind = [m for m in new if m.start >= match.end()]
+            before = [m for m in new if m.end <= match.start()]
+            if not behind or not before or sentences.index(before[-1]) != sentences.index(behind[0]):
+                continue
+            for mention in behind:
+                if sentences.index(mention) == sentences.index(before[-1]):
+                    mention.flags.add("reason")
+
+
+def _choose(
+    text: str, candidates: list[Mention], new: list[Mention], sentences: Sentences, lexicons: Sequence[Lexicon]
+) -> tuple[Mention, str]:
+    digits = any(not mention.word for mention in candidates)
+    plain = [m for m in new if not m.flags & {"aside", "reason"} and not (m.word and digits and _is_small(m))]
+    preferred = [m for m in plain if not m.word] or plain
+    if cued := _after_cue(text, preferred or candidates, sentences, lexicons):
+        return cued, "cue"
+    if preferred:
+        chosen = preferred[-1]
+    else:
+        results = [m for m in candidates if "result" in m.flags]
+        new = [m for m in new if not (m.word and digits)]
+        outside = [m for m in candidates if "aside" not in m.flags]
+        chosen = (new or results or [m for m in outside if not m.word] or outside or candidates)[-1]
+    return chosen, "equation" if "result" in chosen.flags else "word" if chosen.word else "last"
+
+
+def _is_small(mention: Mention) -> bool:
+    """ "The two children" beside digits is a word like any other."""
+    value = mention.key
+    return isinstance(value, (int, float)) or (hasattr(value, "numerator") and abs(value) <= _SMALL_WORD)
+
+
+def _after_cue(
+    text: str, candidates: list[Mention], sentences: Sentences, lexicons: Sequence[Lexicon]
+) -> Mention | None:
+    """What the last cue like "the answer is" or "result:" introduces, in its sentence or on the line behind it."""
+    ends = sorted(match.end() for lexicon in lexicons for match in lexicon.cues.finditer(text))
+    for end in reversed(ends):
+        behind = [mention for mention in candidates if mention.start >= end]
+        if not behind:
+            continue
+        between = text[end : behind[0].start]
+        if len(between.split()) <= 2:
+            return behind[0]
+        if not _BREAK.search(between):
+            index = sentences.index(behind[0])
+            return [mention for mention in behind if sentences.index(mention) == index][-1]
+    return None
+
+
+def _fault(
+    text: str,
+    chosen: Mention,
+    candidates: list[Mention],
+    new: list[Mention],
+    sentences: Sentences,
+    lexicons: Sequence[Lexicon],
+) -> str:
+    """Why the answer does not state `chosen` alone; empty when it does."""
+    others = [mention for mention in new if mention.key != chosen.key]
+    for group, hedged in _groups(text, candidates, lexicons):
+        fresh = {mention.key for mention in group if mention in others}
+        if chosen in group and (fresh or hedged or _is_bare(text, chosen, group, candidates)):
+            return "hedge" if hedged else "list"
+        aside = all("aside" in mention.flags for mention in group)
+        # Values side by side before the result may be its terms; behind it they can only be other candidates.
+        if group[0].start > chosen.start and len(fresh) >= (2 if aside else _LIST):
+            return "list"
+    if len({mention.key for mention in others if not mention.word}) >= _MANY:
+        return "list"
+    if not others:
+        return ""
+    hedges = sorted({match.start() for lexicon in lexicons for match in lexicon.hedges.finditer(text)})
+    if hedges and any(_is_hedged(chosen, other, hedges, sentences) for other in others):
+        return "hedge"
+    frame = sentences.frame(chosen)
+    if any(sentences.frame(other) == frame and _rival(text, chosen, other, sentences) for other in others):
+        return "contradiction"
+    return ""
+
+
+def _is_bare(text: str, chosen: Mention, group: list[Mention], candidates: list[Mention]) -> bool:
+    """True for an answer of numbers alone, unless it continues a sequence of the question by one."""
+    if len(group) < len(candidates) or re.search(r"[^\W\d_]", text):
+        return False
+    return len(group) < 4 or chosen is not group[-1]
+
+
+def _groups(text: str, candidates: list[Mention], lexicons: Sequence[Lexicon]) -> list[tuple[list[Mention], bool]]:
+    """Runs of values with nothing but separators between them, and whether an "or" is among these."""
+    groups: list[tuple[list[Mention], bool]] = []
+    group, hedged = [candidates[0]], False
+    for left, right in itertools.pairwise(candidates):
+        joined, by_hedge = _is_joined(text, left, right, lexicons)
+        if joined:
+            group.append(right)
+            hedged |= by_hedge and left.key != right.key
+            continue
+        groups.append((group, hedged))
+        group, hedged = [right], False
+    groups.append((group, hedged))
+    return [(group, hedged) for group, hedged in groups if len(group) > 1]
+
+
+def _is_joined(text: str, left: Mention, right: Mention, lexicons: Sequence[Lexicon]) -> tuple[bool, bool]:
+    unit = "" if any(lexicon.conjunction.fullmatch(left.unit) for lexicon in lexicons) else left.unit
+    if right.start - left.end > 80 or (unit and right.unit and unit != right.unit):
+        return False, False
+    between = text[left.end : right.start]
+    hedged = False
+    if unit and unit != "%":
+        between = re.sub(rf"\A[ \u00a0]?{re.escape(unit)}", "", between, flags=re.IGNORECASE)
+    for lexicon in lexicons:
+        hedged = hedged or lexicon.hedges.search(between) is not None or between.strip() == "か"
+        between = lexicon.conjunction.sub(" ", between)
+    return not _SEPARATORS.sub("", between), hedged
+
+
+def _is_hedged(chosen: Mention, other: Mention, hedges: list[int], sentences: Sentences) -> bool:
+    """True when a hedge makes `other` an alternative: in front of it, or between the two."""
+    if "reason" in other.flags:
+        return False
+    here, there = sentences.index(chosen), sentences.index(other)
+    if here == there:
+        start, end = sentences.span(here)[0], max(chosen.start, other.start)
+        return any(start <= hedge < end for hedge in hedges)
+    for mention, index in ((chosen, here), (other, there)):
+        start = sentences.span(index)[0]
+        if any(start <= hedge < mention.start for hedge in hedges):
+            return True
+    return False
+
+
+def _rival(text: str, chosen: Mention, other: Mention, sentences: Sentences) -> bool:
+    """True when both stand at the same place of the same frame, in different sentences."""
+    here, there = sentences.index(chosen), sentences.index(other)
+    if here == there:
+        return False
+    return _position(text, chosen, sentences, here) == _position(text, other, sentences, there)
+
+
+def _position(text: str, mention: Mention, sentences: Sentences, index: int) -> int:
+    return len(_DIGITS.findall(text, sentences.span(index)[0], mention.start))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT-0
+"""The rows that a run trains on, as its config mixes them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lingoss.config import SftConfig
+from lingoss.data import Example, sft_examples
+from lingoss.errors import LingossError
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """One epoch of examples, the rows that each source gave, and what its loader remarked."""
+
+    examples: Sequence[Example]
+    counts: dict[str, int]
+    remarks: Sequence[str] = field(default=())
+
+
+def build_mix(config: SftConfig) -> Mix:
+    """Load every source that the config names; a source that is named twice is in the epoch twice.
+
+    Rows of Multilingual-Thinking that cannot be used are left out and reported, as its loader decides; of your own
+    files every row must be usable. Rows of it that ask for a language outside `data.languages` are left out too.
+
+    Raises:
+        LingossError: a source cannot be read, has bad rows, or gives none.
+    """
+    sources = {name: _LOADERS[name](config) for name in dict.fromkeys(config.data.sources)}
+    examples = [row for name in config.data.sources for row in sources[name][0]]
+    counts = {name: len(sources[name][0]) * times for name, times in Counter(config.data.sources).items()}
+    for name, count in counts.items():
+        if not count:
+            raise LingossError(f"the source {name} gives no example in {', '.join(config.data.languages)}")
+    return Mix(examples, counts, [remark for _, remarks in sources.values() for remark in remarks])
+
+
+def _families(config: SftConfig) -> tuple[list[Example], list[str]]:
+    return sft_examples(config.data.examples_per_language, config.seed, config.data.languages), []
+
+
+def _multilingual_thinking(config: SftConfig) -> tuple[list[Example], list[str]]:
+    from lingoss.data import multilingual_thinking
+
+    assert config.data.multilingual_thinking is not None  # the config refuses a mix that names an unset source
+    loaded = multilingual_thinking.load(config.data.multilingual_thinking)
+    train, _ = multilingual_thinking.split(loaded.rows, config.seed)
+    wanted = set(config.data.languages)
+    kept = [row for row in train if {row.reasoning_language, row.answer_language} <= wanted]
+    remarks = [f"{loaded.source}: {row}" for row in (*loaded.bad, *loaded.notes)]
+    if len(kept) < len(train):
+        remarks.append(f"{loaded.source}: {len(train) - len(kept)} rows are in languages that data.languages leaves out")
+    return kept, remarks
+
+
+def _files(config: SftConfig) -> tuple[list[Example], list[str]]:
+    from lingoss.data.files import load_examples
+
+    loaded = [load_examples(path) for path in config.data.files]
+    rows = [row for one in loaded for row in one.strict()]
+    return rows, [f"{one.source}: {note}" for one in loaded for note in one.notes]
+
+
+_LOADERS: dict[str, Callable[[SftConfig], tuple[list[Example], list[str]]]] = {
+    "families": _families,
+    "multilingual_thinking": _multilingual_thinking,
+    "files": _files,
+}
+
+

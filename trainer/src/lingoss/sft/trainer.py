@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT-0
+"""TRL's SFTTrainer with three things replaced: which examples a step sees, how a checkpoint is written, when to stop.
+
+Imports torch, so it is imported only by a run that trains.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Sampler
+from transformers import TrainerCallback
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_callback import PrinterCallback
+from trl import SFTTrainer
+
+from lingoss.checkpoints import CheckpointStore
+from lingoss.errors import LingossError
+from lingoss.stopping import StopRequest
+
+
+class NonFiniteError(LingossError):
+    """Training met NaN or infinity."""
+
+
+class PlannedBatches(Sampler[list[int]]):
+    """Micro-batches of a planned run, in order: each step's examples cut into pieces of `size`.
+
+    With several devices accelerate deals consecutive micro-batches to the ranks, so a step's examples are the same
+    however many there are. `batch_size` and `drop_last` are what it asks a batch sampler for.
+    """
+
+    drop_last = False
+
+    def __init__(self, steps: Sequence[Sequence[int]], size: int) -> None:
+        self.batch_size = size
+        self._pieces = [list(step[at : at + size]) for step in steps for at in range(0, len(step), size)]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self._pieces)
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+
+class Trainer(SFTTrainer):  # type: ignore[misc]
+    """One run. `steps` are the example indices of each optimizer step; `store` takes the checkpoints."""
+
+    def __init__(self, *args: Any, steps: Sequence[Sequence[int]], store: CheckpointStore, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._steps, self._store = steps, store
+        self.remove_callback(PrinterCallback)
+
+    def get_train_dataloader(self) -> Any:
+        """The whole run as one pass over planned micro-batches; what was trained is skipped by the base class."""
+        batches = PlannedBatches(self._steps, self.args.per_device_train_batch_size)
+        dataset = self._remove_unused_columns(self.train_dataset, description="training")
+        loader = DataLoader(dataset, batch_sampler=batches, collate_fn=self.data_collator)
+        return self.accelerator.prepare(loader)
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As TRL's, but a loss that is not finite ends the run before it reaches the weights."""
+        loss = super().training_step(*args, **kwargs)
+        if not bool(torch.isfinite(loss)):
+            raise NonFiniteError(_not_finite("loss", float(loss), self.state.global_step + 1))
+        return loss  # type: ignore[no-any-return]
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
+        if norm is not None and not math.isfinite(float(norm)):
+            raise NonFiniteError(_not_finite("gradient", float(norm), self.state.global_step + 1))
+        return norm
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        self._store.write(self.state.global_step, self._fill)
+
+    def _fill(self, folder: Path) -> None:
+        """The files that transformers' resume reads: adapter, optimizer, schedule, random states, position."""
+        self.model.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # PEFT's empty model card
+        self._save_optimizer_and_scheduler(str(folder))
+        self._save_scaler(str(folder))
+        self._save_rng_state(str(folder))
+        self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """None for a checkpoint: `lingoss export` writes one with measured results."""
+
+
+class Reporter(TrainerCallback):  # type: ignore[misc]
+    """Tells each logged step to `report`, each step to `beat`, and stops at the end of a step when asked to."""
+
+    def __init__(
+        self,
+        tokens: Sequence[int],
+        epochs: Sequence[float],
+        report: Callable[[Mapping[str, Any]], None],
+        beat: Callable[[int], None],
+        stop: StopRequest,
+    ) -> None:
+        self._tokens, self._epochs, self._report, self._beat, self._stop = tokens, epochs, report, beat, stop
+        self._since = 0
+        self._clock = 0.0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Start the clock of the first row."""
+        self._since, self._clock = state.global_step, time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Save and leave when a signal came; otherwise only tell the position."""
+        self._beat(state.global_step)
+        if self._stop:
+            control.should_save = control.should_training_stop = True
+        return control
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, float] | None = None, **kwargs: Any) -> None:
+        """One row for the steps since the last one."""
+        if not logs or "loss" not in logs:
+            return  # the summary at the end of training
+        step, now = state.global_step, time.monotonic()
+        seconds = now - self._clock
+        tokens = self._tokens[step] - self._tokens[self._since]
+        self._since, self._clock = step, now
+        self._report(
+            {
+                "step": step,
+                "loss": logs["loss"],
+                "lr": logs["learning_rate"],
+                "tokens": self._tokens[step],
+                "tokens_per_s": round(tokens / seconds, 1) if seconds > 0 else None,
+                "grad_norm": logs.get("grad_norm"),
+                "epoch": round(self._epochs[step], 4),
+                "seconds": round(seconds, 3),
+            }
+        )
+
+
+def _not_finite(what: str, value: float, step: int) -> str:
+    return (
+        f"the {what} of step {step} is {value}, so the run stops before it reaches the weights; the last checkpoint is "
+        "from before. Lower optimizer.learning_rate or optimizer.max_grad_norm, or look at the examples of that step"
+    )
