@@ -62,7 +62,10 @@ def run(folder: Path, fresh: bool = False) -> int:
         "measure the untrained model, and ask whether GRPO would be worth it",
         lambda: evaluate.run(settings, [MODEL_NOTE]),
     )
-    _step(3, "teach it: LoRA fine-tuning on our own problems", lambda: sft.run(_config("sft", folder, SFT)))
+    trained = _step(3, "teach it: LoRA fine-tuning on our own problems", lambda: sft.run(_config("sft", folder, SFT)))
+    if not trained.done:  # SIGTERM: its checkpoint is saved
+        print("stopped; the same command goes on from here")
+        return 0
     settings = _config("evaluate", folder, EVALUATE)
     last = _step(4, "measure again, on the same prompts, and ask again", lambda: evaluate.run(settings, [MODEL_NOTE]))
 

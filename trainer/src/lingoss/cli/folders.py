@@ -45,7 +45,7 @@ def _runs(arguments: argparse.Namespace) -> int:
         return 0
     table = Table(box=SIMPLE_HEAD)
     for name in runs.HEADERS:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name in ("run", "state", "started"))
     for row in rows:
         table.add_row(*(Text(cell) for cell in row.cells()))
     Console().print(table)

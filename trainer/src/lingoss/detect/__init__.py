@@ -39,9 +39,7 @@ def detect(text: str, target: str | None = None, languages: Sequence[str] | None
     seen = clean(text)
     masked = cues.mask(strip.mask(seen.text, who.function_words))
     tokens = tokenize(masked)
-    if tokens.names and strip.is_cut_prose(
-        [word.lower() for _, _, word, size in tokens.names if size > 1], who.function_words
-    ):
+    if strip.is_cut_prose([word.lower() for _, _, word, size in tokens.names if size > 1], who.function_words):
         tokens = tokens.with_names()
     other_scripts = NOT_LATIN.search(masked) is not None
     if not tokens.words and not other_scripts:

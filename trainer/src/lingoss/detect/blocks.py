@@ -167,6 +167,9 @@ def _decide_han(han: str, units: list[Unit], who: Candidates) -> str:
     either = [code for code in ("zh", "ja") if code in who.by_script.get("Han", ())]
     if len(either) < 2:
         return either[0] if either else "unknown"
+    for code in either:
+        if any(word in han for word in script.weekdays(code)):
+            return code
     rest = Counter(unit[3] for unit in units if unit[3] in either)
     if rest:
         return rest.most_common(1)[0][0]

@@ -15,10 +15,11 @@ _KANA = ("Hiragana", "Katakana")
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """`target`: the language asked for, if any. `allowed`: codes that may be named. `listed`: Latin-script ones with a word list, always with English.
+    """The language asked for, and those that it is weighed against.
 
-    `unlisted`: requested Latin-script ones without a list, which fastText alone must recognise. `by_script`: codes by
-    script, "Kana" for both Japanese syllabaries.
+    `allowed`: codes that may be named. `listed`: Latin-script ones with a word list, always with English. `unlisted`:
+    requested Latin-script ones without a list, which fastText alone must recognise. `by_script`: codes by script,
+    "Kana" for both Japanese syllabaries. `function_words`: of the listed ones.
     """
 
     target: str | None

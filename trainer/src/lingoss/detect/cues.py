@@ -19,6 +19,5 @@ def mask(text: str) -> str:
 def _heading() -> re.Pattern[str]:
     cues = {cue for code in languages.builtin() for cue in languages.get(code).words.get("language_cues", ())}
     names = "|".join(re.escape(cue).replace("\\ ", "[ \u00a0]") for cue in sorted(cues, key=len, reverse=True))
-    return re.compile(
-        f'^[ \t>#*_"«“(\\[]{{0,8}}(?:{names})[ \u00a0*_"»”)\\]]{{0,8}}[:：]', re.MULTILINE | re.IGNORECASE
-    )
+    opening, closing = '[ \t>#*_"«“(\\[]{0,8}', '[ \u00a0*_"»”)\\]]{0,8}'
+    return re.compile(f"^{opening}(?:{names}){closing}[:：]", re.MULTILINE | re.IGNORECASE)

@@ -93,9 +93,9 @@ def _plain() -> dict[int, str]:
             character = chr(point)
             name = unicodedata.name(character, "")
             normal = unicodedata.normalize("NFKC", character)
-            if (name.startswith("LATIN LETTER SMALL CAPITAL ") and len(name) == 28) or (
-                "LATIN" in name and name[-2:-1] == " " and name[-1].isalpha() and point >= 0x1F110
-            ):
+            small_capital = name.startswith("LATIN LETTER SMALL CAPITAL ")
+            in_a_box = point >= 0x1F110 and "LATIN" in name
+            if (small_capital or in_a_box) and name[-2:-1] == " " and name[-1].isalpha():
                 table[point] = name[-1].lower()
             elif normal != character and len(normal) == 1:
                 table[point] = normal

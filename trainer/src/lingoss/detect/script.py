@@ -156,14 +156,19 @@ def looks_persian(text: str) -> bool:
 
 
 @cache
+def weekdays(code: str) -> frozenset[str]:
+    """Names of the days: no other words of few characters differ so surely between Chinese and Japanese."""
+    return frozenset(name for variants in languages.get(code).words["weekdays"] for name in variants)
+
+
+@cache
 def own_words(code: str) -> frozenset[str]:
-    """Words of our language file that only this one of Chinese and Japanese has."""
+    """Words of two characters or more that only one of our Chinese and Japanese files has."""
     mine, other = (_words_of(each) for each in (code, "ja" if code == "zh" else "zh"))
-    return mine - other
+    return frozenset(word for word in mine - other if len(word) > 1)
 
 
 @cache
 def _words_of(code: str) -> frozenset[str]:
     words = languages.get(code).words
-    lists = [*words["weekdays"], words["yes"], words["no"], words["true"], words["false"], list(words["numbers"])]
-    return frozenset(word for group in [*lists, words["units"]] for word in group)
+    return frozenset(word for key in ("yes", "no", "true", "false", "numbers", "units") for word in words[key])

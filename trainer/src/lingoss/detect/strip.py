@@ -18,12 +18,27 @@ _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|textsf|mbox|hbox)[ ]
 _COMMAND = re.compile(r"\\(?:(?:begin|end|ref|label|operatorname|mathbb)\*?\{[^{}\s]{0,40}\}|[A-Za-z]+\*?|[^A-Za-z\s])")
 # A line of code that stands without any mark. Each form has brackets or an ending that prose lacks.
 _CODE_LINE = re.compile(
-    r"^[ \t]*+(?:(?:async )?def [A-Za-z_]\w*+\(|class [A-Za-z_]\w*+[(:{]|for [A-Za-z_]\w*+(?:, ?\w+)? in [^\n:]{1,200}:|"
-    r"(?:for|while|if|else if|switch|catch) ?\([^\n]{0,300}\) ?\{|(?:if|elif|while|with|except) [^\n:]{1,200}:[ \t]{0,3}$|"
-    r"import [a-z_][\w.]*+(?: as \w+)?[ ;]{0,3}$|from [a-z_][\w.]*+ import |(?:const|var|let) [A-Za-z_]\w*+ ?=|"
-    r"function [A-Za-z_]\w*+ ?\(|(?:print|console\.log)\(|(?:public|private|protected|static) [a-z]|"
-    r"(?:int|float|double|char|void) [a-z_]\w*+ ?[=(;]|return [^\n]{0,80}[;()\[\]=+*/]|#include|SELECT [^\n]{1,200} FROM)"
-    r"[^\n]*+",
+    r"^[ \t]*+(?:"
+    + "|".join(
+        (
+            r"(?:async )?def [A-Za-z_]\w*+\(",
+            r"class [A-Za-z_]\w*+[(:{]",
+            r"for [A-Za-z_]\w*+(?:, ?\w+)? in [^\n:]{1,200}:",
+            r"(?:for|while|if|else if|switch|catch) ?\([^\n]{0,300}\) ?\{",
+            r"(?:if|elif|while|with|except) [^\n:]{1,200}:[ \t]{0,3}$",
+            r"import [a-z_][\w.]*+(?: as \w+)?[ ;]{0,3}$",
+            r"from [a-z_][\w.]*+ import ",
+            r"(?:const|var|let) [A-Za-z_]\w*+ ?=",
+            r"function [A-Za-z_]\w*+ ?\(",
+            r"(?:print|console\.log)\(",
+            r"(?:public|private|protected|static) [a-z]",
+            r"(?:int|float|double|char|void) [a-z_]\w*+ ?[=(;]",
+            r"return [^\n]{0,80}[;()\[\]=+*/]",
+            r"#include",
+            r"SELECT [^\n]{1,200} FROM",
+        )
+    )
+    + r")[^\n]*+",
     re.MULTILINE,
 )
 _NAME = re.compile(r"(?<![A-Za-z0-9_.])[A-Za-z0-9_]++(?:\.[A-Za-z_][A-Za-z0-9_]*+)*+\(?")
@@ -33,16 +48,18 @@ _MARKUP = re.compile(r"[=+*/<>{}\[\]()|&^%@\\`$~#]")
 
 # Words that code is made of: they do not make a line of code a sentence.
 _CODE_WORDS = frozenset(
-    "abs all and any args array as assert async at await begin bool break by byte case cat catch cd char class const "
-    "continue curl data default def del delete desc dict do done double echo elif else end enum except exit export "
-    "extends false fi final finally first float fn for from func function get git global goto group has having head if "
-    "implements import in include inner input insert install instanceof int integer interface into is item items join "
-    "key lambda last left len length let like limit list local long loop main make map match max min mod module move "
-    "name namespace new next nil no none not null num number object of off on open or order out package pass pip print "
-    "private protected public push raise range read return right run select self set short signed size sorted static "
-    "str string struct sum super switch table tail template test then this throw time to total true try tuple type "
-    "typedef typeof union unsigned until update use user using val value values var virtual void volatile when where "
-    "while with write xor yield".split()
+    """
+    abs all and any args array as assert async at await begin bool break by byte case cat catch cd char class
+    const continue curl data def default del delete desc dict do done double echo elif else end enum except exit
+    export extends false fi final finally first float fn for from func function get git global goto group has
+    having head if implements import in include inner input insert install instanceof int integer interface into
+    is item items join key lambda last left len length let like limit list local long loop main make map match max
+    min mod module move name namespace new next nil no none not null num number object of off on open or order out
+    package pass pip print private protected public push raise range read return right run select self set short
+    signed size sorted static str string struct sum super switch table tail template test then this throw time to
+    total true try tuple type typedef typeof union unsigned until update use user using val value values var
+    virtual void volatile when where while with write xor yield
+    """.split()
 )
 
 
@@ -61,7 +78,11 @@ def mask(text: str, function_words: Set[str]) -> str:
     if spans:
         text = _lift(text, spans, function_words)
     if "\\" in text:
-        text = _COMMAND.sub(lambda match: blank(match.group()), text)
+        commands = [match.group()[1:].lower() for match in _COMMAND.finditer(text)]
+        if is_cut_prose([name for name in commands if len(name) > 2], function_words):
+            text = text.replace("\\", " ")  # no formula: words that pose as commands
+        else:
+            text = _COMMAND.sub(lambda match: blank(match.group()), text)
     return text
 
 
@@ -206,8 +227,10 @@ def _spell(match: re.Match[str]) -> str:
 
 def is_cut_prose(words: list[str], function_words: Set[str]) -> bool:
     """Whether the words of many small pieces of code are a sentence cut into pieces."""
+    if len(words) < 8:
+        return False
     functional = sum(word in function_words and word not in _CODE_WORDS for word in words)
-    return len(words) >= 8 and functional >= 2 and functional >= 0.2 * len(words)
+    return functional >= max(2, 0.2 * len(words))
 
 
 def _is_prose(words: list[str], operators: int, function_words: Set[str]) -> bool:

@@ -92,16 +92,15 @@ def _segments(
     for start, end, _, code in sorted(units):
         label = code if code in who.allowed else "unknown"
         if not stretches or stretches[-1][1] != label:
-            at = bisect_right(ends, start) - 1
-            begin = max(done, ends[at] if at >= 0 else 0)
-            # A sentence's own beginning, when nothing of the stretch before lies behind it.
-            stretches.append((begin if at >= 0 and ends[at] >= done else start if stretches else 0, label))
+            before = bisect_right(ends, start)
+            boundary = ends[before - 1] if before else 0
+            # From the beginning of the sentence, unless the stretch before reaches into it.
+            stretches.append((boundary if boundary >= done else start, label))
         done = max(done, end)
     if len({label for _, label in stretches}) == 1:
         return _whole(text, stretches[0][1])
     found = []
-    bounds = [seen.original(start) for start, _ in stretches] + [len(text)]
-    bounds[0] = 0
+    bounds = [0, *(seen.original(start) for start, _ in stretches[1:]), len(text)]
     for number, (_, label) in enumerate(stretches):
         start, end = bounds[number], bounds[number + 1]
         piece = text[start:end]

@@ -23,6 +23,7 @@ _PART = re.compile(f"[{LATIN}]++")
 _ENDING = re.compile(f"(?:t|s|re|ve|ll|d|m)(?![{LATIN}0-9_])", re.IGNORECASE)
 _CAMEL_PART = re.compile("[A-Z]?[^A-Z]+|[A-Z]+")
 _PLURAL = re.compile(r"\((?:s|es|e|n|en|x|a|o|os|as|i|in|innen|ne)\)")  # "pomme(s)", behind four letters or more
+_CUT_WORD = re.compile(f"(?:[{LATIN}]{{1,2}}[-.*~|·_]++){{2,}}+[{LATIN}]{{1,2}}[-.*~|·_,;:!?]*+")
 _SENTENCE_END = re.compile("[.!?…\n。！？؟।॥]++")
 _BEHIND_A_DOT = frozenset(" \t\r\f\v\u00a0\u202f)]\"'»”*")  # else the dot stands within a number or a name
 
@@ -38,8 +39,10 @@ _LETTER_WORDS = frozenset("aAIyYeEoOuUiàÀèÈéÉóÓòÒôÔ")
 # Signs that every language writes alike. Those in the second set only count as units behind a number.
 _FORMULA_WORDS = frozenset("cos tan ln log lim exp mod gcd lcm det sqrt arcsin arccos arctan sinh cosh".split())
 _UNITS = frozenset(
-    "nm mm cm dm km mg kg dag hg ml cl dl hl ms ns min sec mph kmh kw kwh mw gw hz khz mhz ghz kb mb gb tb kj mj cal kcal "
-    "pa kpa hpa bar psi ft lb lbs oz yd mi am pm eur usd gbp chf jpy cny inr krw".split()
+    """
+    nm mm cm dm km mg kg dag hg ml cl dl hl ms ns min sec mph kmh kw kwh mw gw hz khz mhz ghz kb mb gb tb kj mj cal
+    kcal pa kpa hpa bar psi ft lb lbs oz yd mi am pm eur usd gbp chf jpy cny inr krw
+    """.split()
 )
 
 
@@ -70,13 +73,17 @@ class Tokens:
 
     def with_names(self) -> "Tokens":
         """These words and those within identifiers, in order."""
-        words = sorted([*zip(self.starts, self.ends, self.words, self.sizes, strict=True), *self.names])
-        return Tokens(*([word[at] for word in words] for at in range(4)))
+        every = Tokens()
+        for word in sorted([*zip(self.starts, self.ends, self.words, self.sizes, strict=True), *self.names]):
+            every.add(*word)
+        return every
 
     def part(self, indices: Sequence[int]) -> "Tokens":
         """Only these words."""
-        columns = (self.starts, self.ends, self.words, self.sizes)
-        return Tokens(*([column[at] for at in indices] for column in columns))
+        some = Tokens()
+        for at in indices:
+            some.add(self.starts[at], self.ends[at], self.words[at], self.sizes[at])
+        return some
 
 
 def sentence_ends(text: str) -> list[int]:
@@ -153,10 +160,9 @@ def _read_piece(piece: str) -> Found:
         found = ((letter.start(), letter.end(), letter.group(), 1),) if letter.group() in _LETTER_WORDS else ()
         return found, "letter", ()
     if _JSON_KEY.match(piece) or "://" in piece or "@" in piece or piece.startswith(("www.", "/", "\\")):
-        return (), "", ()
-    letters = [part for chain in chains for part in chain.group().split(".")]
-    if len(letters) >= 4 and all(len(part) == 1 and part.isalpha() for part in letters):
-        return ((0, len(piece), NO_WORD, len(letters)),), "word", ()  # "t-r-a-i-n", "t.r.a.i.n"
+        return (), "", tuple(_split(piece, 0))
+    if len(piece) >= 5 and _CUT_WORD.fullmatch(piece):  # "t-r-a-i-n", "t.r.a.i.n", "tr*ai*n"
+        return ((0, len(piece), NO_WORD, sum(map(str.isalpha, piece))),), "word", ()
     words: list[Word] = []
     names: list[Word] = []
     _sort_out(piece, chains, words, names)
@@ -181,6 +187,8 @@ def _sort_out(piece: str, chains: list[re.Match[str]], words: list[Word], names:
             words += _split(chain.group(), start)  # two sentences without a space between them
         elif len(parts) > 1 or "_" in parts[0] or _CAMEL.search(parts[0]):
             names += _split(chain.group(), start)
+        elif parts[0] and not parts[0].isalpha() and not _DIGIT_INSIDE.search(parts[0]):
+            names += _split(chain.group(), start)  # "x1", "3km", "utf8"
         elif after in ("'", "’") and piece[end + 1 : end + 2].isalpha() and parts[0].isalpha():
             ending = _ENDING.match(piece, end + 1)
             if ending:  # "don't", "Nina's"

@@ -46,10 +46,10 @@ def names() -> frozenset[str]:
 
 
 @cache
-def _listed() -> Mapping[str, str]:
+def _listed() -> frozenset[str]:
     import wordfreq
 
-    return wordfreq.available_languages("small")
+    return frozenset(wordfreq.available_languages("small"))
 
 
 def has_list(code: str) -> bool:
@@ -124,7 +124,9 @@ class Evidence:
     def _add(self, word: str) -> int:
         at = len(self._index)
         if at == len(self._rows):
-            self._rows = self._rows.repeat(2, axis=0)  # room for as many again
+            import numpy as np
+
+            self._rows = np.concatenate((self._rows, self._rows))  # room for as many again
         row = self._rows[at]
         plain = word.lower()
         if word == NO_WORD:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from lingoss import languages
-from lingoss.grade import choices, expressions, numbers, words
+from lingoss.grade import choices, closed, expressions, numbers, words
 from lingoss.grade.lexicon import Lexicon, lexicon
 from lingoss.grade.mention import Mention, number_text
 from lingoss.grade.stated import Stated, stated
@@ -86,13 +86,13 @@ def _grade(answer: str, gold: str, codes: tuple[str, ...], question: str) -> Gra
     if expressions.is_expression(gold):
         return _grade_expression(answer, gold)
     text = numbers.normalise(answer)
-    wanted = choices.closed(gold)
+    wanted = closed.meaning(gold)
     if wanted is None:
         return _verdict(choices.choice(text, gold, numbers.normalise(question), codes), gold)
     if wanted.kind == "truth":
-        decided = choices.truth(text, codes)
+        decided = closed.truth(text, codes)
     else:
-        decided = choices.calendar(text, wanted, numbers.normalise(question), codes)
+        decided = closed.calendar(text, wanted, numbers.normalise(question), codes)
     return _verdict(decided, wanted.index, gold)
 
 
@@ -125,14 +125,14 @@ def _grade_number(answer: str, gold: _Gold, written: str, codes: tuple[str, ...]
             if same is not None:
                 return Grade("correct" if same else "incorrect", "math-verify", formula)
     text = numbers.normalise(answer)
-    lexicons = [lexicon(code) for code in codes]
-    mentions = _mentions(text, lexicons[0])
+    mentions = _mentions(text, lexicon(codes[0]))
     if len(mentions) > _MAX_MENTIONS and len({mention.key for mention in mentions}) > 1:
         return Grade("incorrect", "list", None)
     # A single plain number needs no look at the question, which is the dear part.
     alone = len({mention.key for mention in mentions}) <= 1 and not _ASKS.search(text)
     givens, percent = (frozenset(), False) if alone and not any(m.percent for m in mentions) else _givens(question)
-    decided = stated(text, mentions[:_MAX_MENTIONS], givens, lexicons)
+    spoken = codes if alone else dict.fromkeys((*codes, words.language_of(text, codes[0])))
+    decided = stated(text, mentions[:_MAX_MENTIONS], givens, [lexicon(code) for code in spoken])
     mention = decided.mention
     if mention is None:
         return Grade("incorrect" if decided.spoiled else "unparsed", decided.rule, None)

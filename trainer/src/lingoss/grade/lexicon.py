@@ -38,6 +38,7 @@ class Lexicon:
     than_before: re.Pattern[str]
     than_after: re.Pattern[str]
     conjunction: re.Pattern[str]
+    either: re.Pattern[str]
     half: re.Pattern[str]
     quarters: re.Pattern[str]
     parts: re.Pattern[str]
@@ -109,7 +110,8 @@ def lexicon(code: str) -> Lexicon:
         negated_after=_starting(extra.get("not_after", ())),
         than_before=_than(extra, cjk),
         than_after=_starting(extra.get("than_after", ())),
-        conjunction=_any([*extra.get("and", ()), *words.get("hedges", ())], cjk),
+        conjunction=_any([*extra.get("and", ()), *extra.get("to", ()), *words.get("hedges", ())], cjk),
+        either=_any(extra.get("or", ()), cjk),
         half=re.compile(
             rf"(?:{_SPACE}[^\W\d]{{2,14}})?{_SPACE}(?:{and_words}){_SPACE}(?:[^\W\d]{{1,3}}{_SPACE})?(?:{_join(halves)})"
             rf"(?![{WORD}])",

@@ -31,6 +31,7 @@ _TABLE: dict[int, str | None] = {
     ),
 }
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
+_UNIT_POWER = re.compile(r"(?<![A-Za-z])(mm|cm|dm|km|m|s|h|min|kg|ft|in) ?\^ ?\{?-?[0-9]\}?")
 _MARKUP = re.compile(r"\*\*|__|`")
 
 _LATEX = (
@@ -83,6 +84,8 @@ def normalise(text: str) -> str:
     if "\\" in text or "{" in text:
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
+    if "^" in text:
+        text = _UNIT_POWER.sub(r"\1", text)
     return _MARKUP.sub("", text)
 
 
@@ -151,8 +154,8 @@ def _mentions(text: str, match: re.Match[str], lexicon: Lexicon) -> Iterator[Men
                 mention.flags.add("operand")
     elif mixed := _MIXED.match(text, end):
         mention.end = mixed.end()
-        part = _vulgar(mixed.group(3)) if mixed.group(3) else _ratio(mixed.group(1), mixed.group(2))
-        mention.values = () if part is None else tuple(value + part for value in values)
+        part_of_one = _vulgar(mixed.group(3)) if mixed.group(3) else _ratio(mixed.group(1), mixed.group(2))
+        mention.values = () if part_of_one is None else tuple(value + part_of_one for value in values)
     elif clock := _CLOCK.match(text, end):
         mention.kind, mention.values, mention.end = "time", (), clock.end()
     elif science := _SCIENCE.match(text, end):

