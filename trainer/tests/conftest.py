@@ -5,6 +5,7 @@ Models are made once per test session; nothing here needs a network except the g
 """
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,13 +80,13 @@ def gpt_oss_tokenizer_folder() -> Path:
 @pytest.fixture(scope="session")
 def tiny_gpt_oss(tmp_path_factory: pytest.TempPathFactory, gpt_oss_tokenizer_folder: Path) -> Path:
     """A random GptOss of 2 layers (one with a sliding window), 4 experts, top 2, and the true vocabulary."""
-    from lingoss.models import ModelCard, load_tokenizer, write_model_card
+    from lingoss.models import ModelCard, write_model_card
 
     import torch
     from transformers import GptOssConfig, GptOssForCausalLM
 
     folder = tmp_path_factory.mktemp("tiny-gpt-oss")
-    load_tokenizer(gpt_oss_tokenizer_folder).save_pretrained(folder)
+    shutil.copytree(gpt_oss_tokenizer_folder, folder, dirs_exist_ok=True)
     torch.manual_seed(0)
     config = GptOssConfig(
         vocab_size=201_088,

@@ -5,11 +5,11 @@ import json
 from typing import Any
 
 import pytest
-from synthetic import outcomes, run
 
 from lingoss.errors import LingossError
 from lingoss.evaluate.accept import AcceptSettings, accept
 from lingoss.evaluate.rows import ScoredRun
+from synthetic import outcomes, run
 
 N = 240
 CODES = ("fr", "de")

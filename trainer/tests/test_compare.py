@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from synthetic import outcomes, realistic, run, scored
 
 from lingoss.errors import LingossError
 from lingoss.evaluate import compare as comparing
 from lingoss.evaluate import statistics
 from lingoss.evaluate.compare import Change, Comparison, paired_change, pairs
 from lingoss.evaluate.rows import ScoredRun, read_run
+from synthetic import outcomes, realistic, run, scored
 
 
 def compare(runs: Sequence[ScoredRun], metrics: Sequence[str] = ("strict",), **options: Any) -> list[Comparison]:

@@ -29,10 +29,44 @@ SENTENCES = {
 }
 # Pieces that meet every branch: prose, marks of code and maths, disguises, odd code points.
 PIECES = [
-    *SENTENCES.values(), "x = 3", "$", "$x_1$", "`", "```", "\n", "\\(", "\\text{", "}", "<b>", "42", "km", "\u200b", "\u202e", "\u202c", "e\u0301",
-    "\ufffd", "\ud800", "\x00", "😀", "𝐓𝐡𝐞", "Thе", "get_user_by_id(", "np.linalg.solve(A, b)", "a.b.c.d.e.f", "T h e t r a i n", "En français :",
-    "def f(x): return x", "的", "の", "한", "١٢", "\ufeff", "Anna", "No", " ",
-]  # fmt: skip
+    *SENTENCES.values(),
+    *(
+        "x = 3",
+        "$",
+        "$x_1$",
+        "`",
+        "```",
+        "\n",
+        "\\(",
+        "\\text{",
+        "}",
+        "<b>",
+        "42",
+        "km",
+        "Anna",
+        "No",
+        " ",
+        "的",
+        "の",
+        "한",
+        "١٢",
+    ),
+    *(
+        "\u200b",
+        "\u202e",
+        "\u202c",
+        "e\u0301",
+        "\ufffd",
+        "\ud800",
+        "\x00",
+        "😀",
+        "𝐓𝐡𝐞",
+        "Thе",
+        "\ufeff",
+        "En français :",
+    ),
+    *("get_user_by_id(", "np.linalg.solve(A, b)", "a.b.c.d.e.f", "T h e t r a i n", "def f(x): return x"),
+]
 ANY_TEXT = st.text(st.characters(), max_size=200) | st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join)
 
 
@@ -147,14 +181,17 @@ def test_offsets_are_those_of_the_original_text() -> None:
 
 def test_more_words_than_the_table_holds_at_first_change_no_judgement() -> None:
     before = {code: detect(text) for code, text in SENTENCES.items()}
-    for at in range(40):
+    for at in range(20):
         detect(" ".join(f"{chr(97 + at % 26)}word{chr(97 + i // 26)}{chr(97 + i % 26)}{at:c}" for i in range(200)))
         detect(" ".join("".join(chr(97 + (at * 7 + i * k) % 26) for k in range(1, 8)) for i in range(200)))
     assert {code: detect(text) for code, text in SENTENCES.items()} == before
 
 
 MEGABYTE = 1_000_000
-CHARACTERS = "$`\\{}()[]<>\"'*#~|/@:;,._-+=^%&!? \n\t\r\x000aAIé字あア한ع9क·。…—αЖก\u00a0\u200b\u0301\u202e\ufffd\ud800😀𝐓Ａ①²ー〇\u3000\ufe0f"
+CHARACTERS = (
+    "$`\\{}()[]<>\"'*#~|/@:;,._-+=^%&!? \n\t\r\x000aAIé字あア한ع9क·。…—αЖก𝐓Ａ①²ー〇😀"
+    "\u00a0\u200b\u0301\u202e\ufffd\ud800\u3000\ufe0f"
+)
 
 
 @pytest.mark.parametrize("character", CHARACTERS, ids=lambda character: f"U+{ord(character):04X}")
@@ -195,16 +232,16 @@ def test_time_grows_with_the_length_only(unit: str) -> None:
 
     seconds(1000)
     # Four times the text may take four times as long, and ten on a busy machine; sixteen would be quadratic.
-    assert seconds(160_000) < 10 * max(seconds(40_000), 0.01)
+    assert seconds(80_000) < 10 * max(seconds(20_000), 0.01)
 
 
 def fastest(call: Callable[[], object]) -> float:
     best = float("inf")
     for _ in range(20):
         started = time.process_time()
-        for _ in range(20):
+        for _ in range(10):
             call()
-        best = min(best, (time.process_time() - started) / 20)
+        best = min(best, (time.process_time() - started) / 10)
     return best
 
 

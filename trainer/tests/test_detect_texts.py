@@ -247,7 +247,7 @@ def test_languages_without_a_file_are_judged_too() -> None:
     assert detect(swahili, "sw").accepted
     assert detect(swedish, "sv").accepted
     assert detect(russian, "ru").accepted
-    assert detect("Watoto saba", "sw").accepted
+    assert detect("Zazpi sagar jaso ditu", "eu").accepted
     assert not detect("The answer is seven.", "sw").accepted
     for text in (swahili, swedish, russian):
         assert detect(text).label == "unknown"
@@ -259,3 +259,9 @@ def test_candidates_restrict_the_names_that_are_given() -> None:
     assert (found.label, found.shares, found.abstained) == ("unknown", {}, True)
     assert detect(text, languages=["fr", "en"]).label == "en"
     assert detect("Podemos resolver este problema passo a passo.", "es", languages=["es"]).label == "pt"  # a relative
+
+
+def test_a_given_name_is_no_fault_where_another_script_is_asked_for() -> None:
+    for target in ("zh", "ja", "ar", "hi", "ko"):
+        assert detect("Anna", target).label == "neutral"
+        assert detect("Monday", target).label == "en"

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from synthetic import LANGUAGES, outcomes, run, scored
 
 from lingoss.errors import LingossError
 from lingoss.evaluate.gate import Gate, GateSettings, gate
 from lingoss.evaluate.rows import ScoredRun
+from synthetic import LANGUAGES, outcomes, run, scored
 
 K = 8
 PENALTY = {"correctness": 0.4, "language": 0.6, "repetition": 0.0}

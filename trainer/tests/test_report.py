@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
-from synthetic import LANGUAGES, detection, outcomes, realistic, run, scored
 
 from lingoss.errors import LingossError
 from lingoss.evaluate import wording
@@ -30,6 +29,7 @@ from lingoss.evaluate.report.samples import payload
 from lingoss.evaluate.rows import read_run
 from lingoss.evaluate.summary import Rate, summarise
 from lingoss.evaluate.visible import visible
+from synthetic import LANGUAGES, detection, outcomes, realistic, run, scored
 
 EVIL = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u202egnol\u202c \ud800 \x00 <!-- {{7*7}} | [bold]"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_runs_helpers as helpers
 
+import test_runs_helpers as helpers
 from lingoss.errors import LingossError
 from lingoss.runs import free_bytes, gigabytes, open_run, require_space, verify, write_json
 from lingoss.runs.files import read_json, remove_temporaries

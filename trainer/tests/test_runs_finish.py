@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_runs_helpers as helpers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_runs_helpers import Config, add_weights, status
 
+import test_runs_helpers as helpers
 from lingoss.errors import LingossError
 from lingoss.runs import file_digest, open_run, verify
+from test_runs_helpers import Config, add_weights, status
 
 
 def test_finish_writes_digests_and_lineage(tmp_path: Path) -> None:

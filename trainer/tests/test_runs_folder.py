@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_runs_helpers as helpers
-from test_runs_helpers import SPAWN, Config, start_child, status, until
 
+import test_runs_helpers as helpers
 from lingoss.errors import LingossError
 from lingoss.runs import LockLostError, open_run, read_metrics, run_id
 from lingoss.runs.folder import RunFolder
 from lingoss.runs.lock import Lock
+from test_runs_helpers import SPAWN, Config, start_child, status, until
 
 
 def leave_by(run: RunFolder, error: BaseException | None) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_runs_helpers as helpers
-from test_runs_helpers import SPAWN, start_child
 
+import test_runs_helpers as helpers
 from lingoss.errors import LingossError
 from lingoss.runs.lock import Lock, LockLostError, _parse, now_iso, process_start
+from test_runs_helpers import SPAWN, start_child
 
 FILE = "lock/000001.json"
 

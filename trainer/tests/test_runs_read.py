@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_runs_helpers import Config, finish
 
 from lingoss.errors import LingossError
 from lingoss.runs import HEADERS, find_parent, find_run, lineage, list_runs, open_run, read_run, run_rows
 from lingoss.runs.table import duration
+from test_runs_helpers import Config, finish
 
 
 def unfinished(root: Path, stage: str, **settings: Any) -> str:

@@ -5,7 +5,6 @@ import json
 import math
 
 import pytest
-from synthetic import detection, outcomes, run, scored
 
 from lingoss.errors import LingossError
 from lingoss.evaluate.metrics import METRICS, measure
@@ -13,6 +12,7 @@ from lingoss.evaluate.rows import read_run
 from lingoss.evaluate.scoring import score_row
 from lingoss.evaluate.statistics import wilson
 from lingoss.evaluate.summary import Summary, summarise
+from synthetic import detection, outcomes, run, scored
 
 
 def values(**fields: object) -> dict[str, float]:

@@ -87,7 +87,7 @@ def prepared(root: Path, run_name: str) -> Prepared:
         raise LingossError(f"run {run_name} is not a finished prepare run: run `lingoss prepare` first")
 
     def place(entry: Mapping[str, Any]) -> Path:
-        path = Path(root) / entry["path"]
+        path = Path(root) / str(entry["path"])
         if not path.exists():
             raise LingossError(
                 f"{path} is gone, which prepare run {run_name} brought: run `lingoss prepare --set run=2`"

@@ -57,7 +57,6 @@ class CheckpointStore:
             partial.rename(target)
             _sync(self.folder)
         except Exception as error:
-            # torch and safetensors report a full disk as all kinds of errors, so the disk itself is asked.
             reason = self._reason_of_failure(error)
             shutil.rmtree(partial, ignore_errors=True)
             kept = self._whole_steps()
@@ -112,13 +111,15 @@ class CheckpointStore:
         return None
 
     def _reason_of_failure(self, error: Exception) -> str:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        """torch and safetensors report a full disk as all kinds of errors, so the disk itself is asked too."""
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in first:
             return "the disk is full"
         with contextlib.suppress(OSError):
             existing = next(p for p in (self.folder, *self.folder.absolute().parents) if p.exists())
             if shutil.disk_usage(existing).free < _NEARLY_FULL:
                 return "the disk is full"
-        return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        return first
 
     def _clear_aside(self) -> None:
         if not self.folder.is_dir():

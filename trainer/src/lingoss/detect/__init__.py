@@ -16,6 +16,7 @@ from lingoss.detect.normalise import clean
 from lingoss.detect.result import STRICT_SHARE, Detection
 from lingoss.detect.script import NOT_LATIN
 from lingoss.detect.tokens import Tokens, sentence_ends, tokenize
+from lingoss.detect.words import names
 
 __all__ = ["STRICT_SHARE", "Detection", "detect", "version"]
 
@@ -51,7 +52,7 @@ def detect(text: str, target: str | None = None, languages: Sequence[str] | None
         found, left = blocks.read(masked, tokens, ends, who)
         units += found
     if not units:
-        if all(tokens.sizes[at] == 1 for at in left):
+        if all(tokens.sizes[at] == 1 for at in left) or _only_names(tokens, who):
             return tally.neutral(text, who)
         if masked.count(_BROKEN) >= 3:  # what was text once and cannot be read any more
             units.append((masked.index(_BROKEN), masked.rindex(_BROKEN) + 1, masked.count(_BROKEN), "unknown"))
@@ -69,6 +70,12 @@ def _only_marked(text: str, who: Candidates) -> Tokens:
         if who.evidence.knows(word):
             known.add(start, end, word, size)
     return known
+
+
+def _only_names(tokens: Tokens, who: Candidates) -> bool:
+    """Whether a text for a language of another script is a Latin given name, as the question may have written it."""
+    other_script = who.target is not None and who.target not in who.by_script.get("Latin", ())
+    return other_script and all(word.lower() in names() for word in tokens.words)
 
 
 def _latin(tokens: Tokens, left: Sequence[int], ends: list[int], who: Candidates) -> list[blocks.Unit]:

@@ -7,12 +7,15 @@ from lingoss.detect.candidates import Candidates
 from lingoss.detect.fasttext_model import probabilities
 from lingoss.detect.latin import TOLERANCE
 from lingoss.detect.tokens import Tokens
-from lingoss.detect.words import CEILING, NO_WORD, UNKNOWN, names
+from lingoss.detect.words import NO_WORD, UNKNOWN, names
 
 # Up to so many words, or fewer letters, the words decide: fastText alone takes short answers for English.
 WORDS = 4
 LETTERS = 25
 
+# Above this frequency (log10) words count the same. It is higher than for longer texts: of so few words an article
+# ("De kleinste", "O menor") often says the most, while "no" stays one word of four languages.
+_CEILING = -2.5
 _CONFIDENT = 0.6  # probability below which no language is named
 _LEAST = UNKNOWN - 1.0  # mean evidence a word; below it, one known word among unknown ones says nothing
 
@@ -38,7 +41,7 @@ def read(tokens: Tokens, who: Candidates) -> Reading:
         own = {code: value for code, value in found.items() if code in who.listed or code in who.unlisted}
         recognised = own and max(own.values()) >= 0.5 * max(found.values())
         return _reading(own, who) if recognised else Reading()
-    rows = np.minimum(who.evidence.rows(words), CEILING)
+    rows = np.minimum(who.evidence.rows(words), _CEILING)
     for at in range(1, len(words)):
         if words[at - 1].lower() in names() and words[at][0].isupper():
             rows[at] = UNKNOWN  # a family name says no more than the given name before it

@@ -186,7 +186,9 @@ def _sort_out(piece: str, chains: list[re.Match[str]], words: list[Word], names:
         elif len(parts) == 2 and len(parts[0]) > 1 and parts[0][1:].islower() and parts[1][:1].isupper():
             words += _split(chain.group(), start)  # two sentences without a space between them
         elif len(parts) > 1 or "_" in parts[0] or _CAMEL.search(parts[0]):
-            names += _split(chain.group(), start)
+            inside = list(_split(chain.group(), start))
+            glued = any(size > _LONGEST for *_, size in inside)  # sentences without spaces, not a name
+            (words if glued else names).extend(inside)
         elif parts[0] and not parts[0].isalpha() and not _DIGIT_INSIDE.search(parts[0]):
             names += _split(chain.group(), start)  # "x1", "3km", "utf8"
         elif after in ("'", "’") and piece[end + 1 : end + 2].isalpha() and parts[0].isalpha():
@@ -219,4 +221,5 @@ def _word(name: str, start: int, before: str, after: str) -> Iterator[Word]:
 def _split(code: str, start: int) -> Iterator[Word]:
     for part in _PART.finditer(code):
         for match in _CAMEL_PART.finditer(code, part.start(), part.end()):
-            yield start + match.start(), start + match.end(), match.group(), match.end() - match.start()
+            size = match.end() - match.start()
+            yield start + match.start(), start + match.end(), match.group() if size <= _LONGEST else NO_WORD, size

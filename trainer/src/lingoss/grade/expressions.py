@@ -12,7 +12,7 @@ from lingoss.grade.numbers import normalise
 
 MAX_LENGTH = 160
 
-_SYNTAX = re.compile(r"\\(?:[dtc]?frac|sqrt|pi|log|ln|sin|cos|tan|infty|pm|binom)(?![A-Za-z])|\^|√|∛|π|[²³⁴-⁹]|_")
+_SYNTAX = re.compile(r"\\(?:[dtc]?frac|sqrt|pi|log|ln|sin|cos|tan|infty|pm|binom)(?![A-Za-z])|\^|√|∛|π|[²³⁴-⁹]")
 _TOWER = re.compile(r"\^ ?(?:\{[^{}]*[\^!]|\{[^{}]*\{|[\w\\]{1,9} ?\^)")
 _LONG_NUMBER = re.compile(r"[0-9]{16}")
 _LARGE_EXPONENT = re.compile(r"\^ ?\{? ?-?[0-9]{4}|\*\*|!")

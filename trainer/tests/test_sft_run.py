@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT-0
+"""The stage sft in one process, on a tiny random Llama: what it writes, how it stops, and how it goes on."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from conftest import MakeRoot, tiny_sft
+from safetensors.torch import load_file
+
+from lingoss import runs
+from lingoss.config import SftConfig
+from lingoss.errors import LingossError
+from lingoss.sft import plan, run
+from lingoss.sft import run as sft_run
+
+Tensors = dict[str, torch.Tensor]
+OnStep = Callable[[int], None]
+
+
+def adapter(info: runs.RunInfo) -> Tensors:
+    return load_file(info.path / "adapter" / "adapter_model.safetensors")
+
+
+def equal(one: Tensors, other: Tensors) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture
+def root(make_root: MakeRoot, tiny_llama: Path) -> Path:
+    return make_root(tiny_llama)
+
+
+@pytest.fixture
+def on_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[OnStep], None]:
+    """Calls a function at the beginning of each training step, with the number of steps that are complete."""
+    from lingoss.sft.trainer import Trainer
+
+    original = Trainer.training_step
+
+    def install(what: OnStep) -> None:
+        def step(self: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+            what(self.state.global_step)
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(Trainer, "training_step", step)
+
+    return install
+
+
+class Crash(Exception):
+    """Stands for a process that dies: no handler of ours knows it."""
+
+
+def crash_at(step: int) -> OnStep:
+    def what(done: int) -> None:
+        if done == step:
+            raise Crash
+
+    return what
+
+
+def test_a_finished_run_has_everything(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tiny_sft(root)
+    info = run(config)
+    assert (info.state, info.step, info.total) == ("done", 6, 6)
+    assert sorted(p.name for p in (info.path / "checkpoints").iterdir()) == ["checkpoint-4", "checkpoint-6"]
+    record = info.done_record()
+    assert record["lineage"]["base"]["hub_id"] == "lingoss-tests/tiny-llama"
+    assert record["lineage"]["base"]["revision"] == "0" * 40
+    assert record["examples"] == {"rows": 10, "seen": 24, "families": 10}
+    assert sum(row["rows"] for row in record["language_table"]) == 10
+    assert runs.verify(info.path) == []
+    described = json.loads((info.path / "adapter" / "adapter_config.json").read_text())
+    assert described["base_model_name_or_path"] == "lingoss-tests/tiny-llama"
+    assert described["revision"] == "0" * 40
+    assert (described["r"], described["lora_alpha"], described["lora_dropout"]) == (8, 16.0, 0.0)
+    assert str(root) not in (info.path / "adapter" / "adapter_config.json").read_text()
+    rows = list(runs.read_metrics(info.path / "metrics.jsonl"))
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    wanted = {"time", "step", "loss", "lr", "tokens", "tokens_per_s", "grad_norm", "epoch", "seconds"}
+    assert all(row.keys() == wanted for row in rows)
+    assert rows[-1]["epoch"] == 2.4
+    assert rows[-1]["tokens"] > rows[0]["tokens"] > 0
+    assert all(0 < row["loss"] < 10 for row in rows)
+    output = capsys.readouterr()
+    assert "10 rows, 70% crossed" in output.out  # the language table comes before training
+    lines = [json.loads(line) for line in output.err.splitlines() if line.startswith("{")]
+    assert [line["done"] for line in lines if line["task"] == "sft"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_adapter_changes_the_model_and_has_a_loss_that_falls(root: Path) -> None:
+    config = tiny_sft(
+        root,
+        max_steps=30,
+        lora={"rank": 16, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]},
+        checkpoint={"save_steps": 30},
+        optimizer={"learning_rate": 0.03},
+    )
+    info = run(config)
+    losses = [row["loss"] for row in runs.read_metrics(info.path / "metrics.jsonl")]
+    assert sum(losses[-5:]) / 5 < sum(losses[:5]) / 5 - 0.3
+
+
+def test_a_done_run_exits_at_once(root: Path, on_step: Callable[[OnStep], None]) -> None:
+    config = tiny_sft(root)
+    first = run(config)
+    on_step(lambda done: pytest.fail("it trained again"))
+    assert run(config).finished == first.finished
+
+
+def test_the_seed_decides_the_adapter(root: Path) -> None:
+    """So that the equality of resumed runs below means something."""
+    one, same, other = (run(tiny_sft(root, seed=seed, run=label)) for seed, label in ((0, "a"), (0, "b"), (1, "c")))
+    assert equal(adapter(one), adapter(same))
+    assert not equal(adapter(one), adapter(other))
+    assert not torch.equal(*(next(iter(adapter(info).values())) for info in (one, other)))
+
+
+@pytest.mark.parametrize("step", [0, 1, 3, 4, 5])
+def test_a_crash_at_any_step_changes_nothing(root: Path, on_step: Callable[[OnStep], None], step: int) -> None:
+    undisturbed = run(tiny_sft(root, run="undisturbed"))
+    config = tiny_sft(root, run="crashed")
+    with pytest.MonkeyPatch.context() as patch:
+        from lingoss.sft.trainer import Trainer
+
+        original = Trainer.training_step
+        patch.setattr(Trainer, "training_step", _raising(original, step))
+        with pytest.raises(Crash):
+            run(config)
+    info = run(config)
+    assert equal(adapter(undisturbed), adapter(info))
+    rows = list(runs.read_metrics(info.path / "metrics.jsonl"))
+    assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    expected = list(runs.read_metrics(undisturbed.path / "metrics.jsonl"))
+    for key in ("loss", "lr", "grad_norm", "tokens", "epoch"):
+        assert [row[key] for row in rows] == [row[key] for row in expected]
+
+
+def _raising(original: Any, step: int) -> Any:
+    def training_step(self: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        crash_at(step)(self.state.global_step)
+        return original(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+    return training_step
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
+    root: Path, on_step: Callable[[OnStep], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    undisturbed = run(tiny_sft(root, run="undisturbed"))
+    config = tiny_sft(root, run="damaged")
+    on_step(crash_at(5))
+    with pytest.raises(Crash):
+        run(config)
+    folder = next(p for p in (root / "runs").glob("sft-*") if not (p / "DONE.json").exists())
+    os.truncate(folder / "checkpoints" / "checkpoint-4" / "optimizer.pt", 100)
+    on_step(lambda done: None)
+    capsys.readouterr()
+    info = run(config)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    bad = next(line for line in lines if line["task"] == "bad checkpoint")
+    assert bad["checkpoint"] == "checkpoint-4"
+    assert "has 100 bytes instead of" in bad["reason"]
+    assert next(line for line in lines if line["task"] == "start")["step"] == 2
+    assert equal(adapter(undisturbed), adapter(info))
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, None), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_signal_saves_and_stops_and_the_run_goes_on(
+    root: Path, on_step: Callable[[OnStep], None], number: int, raised: type[BaseException] | None
+) -> None:
+    undisturbed = run(tiny_sft(root, run="undisturbed"))
+    config = tiny_sft(root, run="stopped", checkpoint={"save_steps": 100})
+    before = signal.getsignal(number)
+    on_step(lambda done: os.kill(os.getpid(), number) if done == 2 else None)
+    if raised:
+        with pytest.raises(raised):
+            run(config)
+    else:
+        assert run(config).state == "stopped"
+    assert signal.getsignal(number) is before
+    stopped = next(one for one in runs.list_runs(root) if one.stage == "sft" and not one.done)
+    assert (stopped.state, stopped.step, stopped.reason) == ("stopped", 3, None)
+    assert [p.name for p in (stopped.path / "checkpoints").iterdir()] == ["checkpoint-3"]
+    on_step(lambda done: None)
+    assert equal(adapter(undisturbed), adapter(run(config)))
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trl import SFTTrainer
+
+    original = SFTTrainer.compute_loss
+
+    def poisoned(self: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        loss: torch.Tensor = original(self, *args, **kwargs)
+        return loss * torch.nan if self.state.global_step == 4 else loss
+
+    monkeypatch.setattr(SFTTrainer, "compute_loss", poisoned)
+    with pytest.raises(LingossError, match=r"the loss of step 5 is nan, so the run stops before it reaches the weights"):
+        run(tiny_sft(root))
+    failed = next(one for one in runs.list_runs(root) if one.stage == "sft")
+    assert failed.state == "failed"
+    assert failed.reason is not None and failed.reason.startswith("the loss of step 5 is nan")
+    assert sorted(p.name for p in (failed.path / "checkpoints").iterdir()) == ["checkpoint-2", "checkpoint-4"]
+    assert [row["step"] for row in runs.read_metrics(failed.path / "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trl import SFTTrainer
+
+    monkeypatch.setattr(SFTTrainer, "_get_grad_norm", lambda self, model, grad_norm=None: torch.tensor(torch.inf))
+    with pytest.raises(LingossError, match="the gradient of step 1 is inf"):
+        run(tiny_sft(root))
+
+
+def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+
+    from lingoss.checkpoints import store
+
+    original = store.write_manifest
+
+    def write(folder: Path, step: int) -> None:
+        if step == 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(folder, step)
+
+    monkeypatch.setattr(store, "write_manifest", write)
+    config = tiny_sft(root, run="full")
+    with pytest.raises(LingossError, match=r"checkpoint 4 could not be written.*the disk is full.*step 2 is whole"):
+        run(config)
+    monkeypatch.undo()
+    assert equal(adapter(run(config)), adapter(run(tiny_sft(root, run="undisturbed"))))
+
+
+def test_a_run_that_cannot_fit_is_refused_before_it_starts(root: Path, on_step: Callable[[OnStep], None]) -> None:
+    on_step(lambda done: pytest.fail("it trained"))
+    with pytest.raises(LingossError, match=r"more than checkpoint.disk_budget_gb=1e-06: lower checkpoint.keep \(now 2\)"):
+        run(tiny_sft(root, checkpoint={"disk_budget_gb": 1e-6}))
+    with pytest.raises(LingossError, match="c_attn, which the model does not have"):
+        run(tiny_sft(root, lora={"target_modules": ["c_attn"]}))
+    with pytest.raises(LingossError, match="rows are longer than max_length=100"):
+        run(tiny_sft(root, max_length=100))
+
+
+def test_without_prepare_there_is_nothing_to_train(tmp_path: Path) -> None:
+    with pytest.raises(LingossError, match="sft needs a finished run of stage prepare"):
+        run(SftConfig(root=tmp_path))
+
+
+def test_the_micro_batch_does_not_change_the_result(root: Path) -> None:
+    """Only its rounding: the loss is summed over all learned tokens of a step, not averaged over micro-batches."""
+    one, other = (run(tiny_sft(root, run=str(size), per_device_batch=size)) for size in (1, 4))
+    losses = [[row["loss"] for row in runs.read_metrics(info.path / "metrics.jsonl")] for info in (one, other)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for name, tensor in adapter(one).items():
+        assert torch.allclose(tensor, adapter(other)[name], atol=1e-3), name
+
+
+def test_plan_says_what_run_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sft_run.__module__ + ".load_model", lambda *a, **k: pytest.fail("it loaded a model"))
+    config = tiny_sft(root)
+    planned = plan(config)
+    assert planned["state"] == "new"
+    assert planned["rows"] == {"all": 10, "families": 10, "crossed": 7, "two_languages": 0}
+    assert (planned["steps"], planned["epochs"], planned["examples_seen"]) == (6, 2.4, 24)
+    assert planned["adapter_parameters"] == 2 * 8 * (4 * 32 + 32 + 16 + 16 + 32)
+    assert list((root / "runs").glob("sft-*")) == []
+    monkeypatch.undo()
+    info = run(config)
+    record = info.done_record()
+    assert planned["run"] == info.name
+    assert planned["data"] == {**record["tokens"], "max_length": record["tokens"]["longest"]}
+    assert plan(config)["state"] == "done"
+
+
+def test_plan_before_prepare_estimates(tmp_path: Path) -> None:
+    planned = plan(SftConfig(root=tmp_path, data={"examples_per_language": 4}, epochs=2.0, global_batch=8))
+    assert "needs a finished run of stage prepare" in planned["parent"]
+    assert (planned["rows"]["all"], planned["steps"], planned["examples_seen"]) == (20, 5, 40)
+    assert planned["data"]["counted"] == "estimate, before prepare"
+    assert 2_000 < planned["data"]["tokens"] < 8_000
