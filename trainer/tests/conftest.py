@@ -6,7 +6,6 @@ Models are made once per test session; nothing here needs a network except the g
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +21,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The first call of a property loads word lists and models; CI machines stall. Time is asserted where it matters.
 settings.register_profile("lingoss", deadline=None)
 settings.load_profile("lingoss")
-
-MakeRoot = Callable[..., Path]
-
 
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,6 +58,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
         eos_token_id=2,
         pad_token_id=0,
         tie_word_embeddings=True,
+        initializer_range=0.3,  # with the usual 0.02 such a small model says the same whatever it reads
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     write_model_card(folder, ModelCard("lingoss-tests/tiny-llama", "0" * 40, "random", "MIT-0"))
@@ -102,6 +99,7 @@ def tiny_gpt_oss(tmp_path_factory: pytest.TempPathFactory, gpt_oss_tokenizer_fol
         num_experts_per_tok=2,
         max_position_embeddings=1024,
         rope_parameters={"rope_type": "default", "rope_theta": 150_000.0},
+        initializer_range=0.3,
         pad_token_id=199_999,
         eos_token_id=200_002,
     )
@@ -110,19 +108,15 @@ def tiny_gpt_oss(tmp_path_factory: pytest.TempPathFactory, gpt_oss_tokenizer_fol
     return folder
 
 
-@pytest.fixture
-def make_root(tmp_path: Path) -> MakeRoot:
-    """`make_root(model_folder)`: a fresh root in which prepare has brought that model and the core prompts."""
+def prepared_root(model: Path, folder: Path) -> Path:
+    """A root below `folder` in which prepare has brought that model and the core prompts."""
     from lingoss import prepare
     from lingoss.config import PrepareConfig
 
-    def make(model: Path, name: str = "root") -> Path:
-        root = tmp_path / name
-        root.mkdir()
-        prepare.run(PrepareConfig(root=root, model={"source": str(model)}, prompt_sets=["core"]))
-        return root
-
-    return make
+    root = folder / "root"
+    root.mkdir()
+    prepare.run(PrepareConfig(root=root, model={"source": str(model)}, prompt_sets=["core"]))
+    return root
 
 
 def tiny_sft(root: Path, **changes: Any) -> "SftConfig":

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import MakeRoot, tiny_sft
+from conftest import prepared_root, tiny_sft
 from safetensors.torch import load_file
 
 from lingoss import runs
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
 from lingoss.sft import plan, run
-from lingoss.sft import run as sft_run
 
 Tensors = dict[str, torch.Tensor]
 OnStep = Callable[[int], None]
@@ -32,8 +31,14 @@ def equal(one: Tensors, other: Tensors) -> bool:
 
 
 @pytest.fixture
-def root(make_root: MakeRoot, tiny_llama: Path) -> Path:
-    return make_root(tiny_llama)
+def root(tmp_path: Path, tiny_llama: Path) -> Path:
+    return prepared_root(tiny_llama, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, tiny_llama: Path) -> runs.RunInfo:
+    """What every run of `tiny_sft` must end with, whatever happens to it on the way."""
+    return run(tiny_sft(prepared_root(tiny_llama, tmp_path_factory.mktemp("undisturbed"))))
 
 
 @pytest.fixture
@@ -104,6 +109,7 @@ def test_the_adapter_changes_the_model_and_has_a_loss_that_falls(root: Path) -> 
     )
     info = run(config)
     losses = [row["loss"] for row in runs.read_metrics(info.path / "metrics.jsonl")]
+    print(losses)
     assert sum(losses[-5:]) / 5 < sum(losses[:5]) / 5 - 0.3
 
 
@@ -114,26 +120,23 @@ def test_a_done_run_exits_at_once(root: Path, on_step: Callable[[OnStep], None])
     assert run(config).finished == first.finished
 
 
-def test_the_seed_decides_the_adapter(root: Path) -> None:
+def test_the_seed_decides_the_adapter(root: Path, undisturbed: runs.RunInfo) -> None:
     """So that the equality of resumed runs below means something."""
-    one, same, other = (run(tiny_sft(root, seed=seed, run=label)) for seed, label in ((0, "a"), (0, "b"), (1, "c")))
-    assert equal(adapter(one), adapter(same))
-    assert not equal(adapter(one), adapter(other))
-    assert not torch.equal(*(next(iter(adapter(info).values())) for info in (one, other)))
+    same, other = run(tiny_sft(root)), run(tiny_sft(root, seed=1))
+    assert equal(adapter(undisturbed), adapter(same))
+    for name, tensor in adapter(undisturbed).items():
+        assert not torch.equal(tensor, adapter(other)[name]), name
 
 
 @pytest.mark.parametrize("step", [0, 1, 3, 4, 5])
-def test_a_crash_at_any_step_changes_nothing(root: Path, on_step: Callable[[OnStep], None], step: int) -> None:
-    undisturbed = run(tiny_sft(root, run="undisturbed"))
-    config = tiny_sft(root, run="crashed")
-    with pytest.MonkeyPatch.context() as patch:
-        from lingoss.sft.trainer import Trainer
-
-        original = Trainer.training_step
-        patch.setattr(Trainer, "training_step", _raising(original, step))
-        with pytest.raises(Crash):
-            run(config)
-    info = run(config)
+def test_a_crash_at_any_step_changes_nothing(
+    root: Path, on_step: Callable[[OnStep], None], undisturbed: runs.RunInfo, step: int
+) -> None:
+    on_step(crash_at(step))
+    with pytest.raises(Crash):
+        run(tiny_sft(root))
+    on_step(lambda done: None)
+    info = run(tiny_sft(root))
     assert equal(adapter(undisturbed), adapter(info))
     rows = list(runs.read_metrics(info.path / "metrics.jsonl"))
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
@@ -142,19 +145,10 @@ def test_a_crash_at_any_step_changes_nothing(root: Path, on_step: Callable[[OnSt
         assert [row[key] for row in rows] == [row[key] for row in expected]
 
 
-def _raising(original: Any, step: int) -> Any:
-    def training_step(self: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
-        crash_at(step)(self.state.global_step)
-        return original(self, *args, **kwargs)  # type: ignore[no-any-return]
-
-    return training_step
-
-
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
-    root: Path, on_step: Callable[[OnStep], None], capsys: pytest.CaptureFixture[str]
+    root: Path, on_step: Callable[[OnStep], None], undisturbed: runs.RunInfo, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    undisturbed = run(tiny_sft(root, run="undisturbed"))
-    config = tiny_sft(root, run="damaged")
+    config = tiny_sft(root)
     on_step(crash_at(5))
     with pytest.raises(Crash):
         run(config)
@@ -173,12 +167,18 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
 
 @pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, None), (signal.SIGINT, KeyboardInterrupt)])
 def test_a_signal_saves_and_stops_and_the_run_goes_on(
-    root: Path, on_step: Callable[[OnStep], None], number: int, raised: type[BaseException] | None
+    root: Path, on_step: Callable[[OnStep], None], undisturbed: runs.RunInfo, number: int, raised: type[BaseException] | None
 ) -> None:
-    undisturbed = run(tiny_sft(root, run="undisturbed"))
-    config = tiny_sft(root, run="stopped", checkpoint={"save_steps": 100})
+    config = tiny_sft(root, checkpoint={"save_steps": 100})
     before = signal.getsignal(number)
-    on_step(lambda done: os.kill(os.getpid(), number) if done == 2 else None)
+    sent = []
+
+    def send_once(done: int) -> None:
+        if done == 2 and not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+
+    on_step(send_once)
     if raised:
         with pytest.raises(raised):
             run(config)
@@ -219,7 +219,9 @@ def test_a_gradient_that_is_not_finite_stops_the_run(root: Path, monkeypatch: py
         run(tiny_sft(root))
 
 
-def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(
+    root: Path, undisturbed: runs.RunInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import errno
 
     from lingoss.checkpoints import store
@@ -232,11 +234,11 @@ def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(root: Path, monkeypatch:
         original(folder, step)
 
     monkeypatch.setattr(store, "write_manifest", write)
-    config = tiny_sft(root, run="full")
+    config = tiny_sft(root)
     with pytest.raises(LingossError, match=r"checkpoint 4 could not be written.*the disk is full.*step 2 is whole"):
         run(config)
     monkeypatch.undo()
-    assert equal(adapter(run(config)), adapter(run(tiny_sft(root, run="undisturbed"))))
+    assert equal(adapter(run(config)), adapter(undisturbed))
 
 
 def test_a_run_that_cannot_fit_is_refused_before_it_starts(root: Path, on_step: Callable[[OnStep], None]) -> None:
@@ -254,9 +256,9 @@ def test_without_prepare_there_is_nothing_to_train(tmp_path: Path) -> None:
         run(SftConfig(root=tmp_path))
 
 
-def test_the_micro_batch_does_not_change_the_result(root: Path) -> None:
+def test_the_micro_batch_does_not_change_the_result(root: Path, undisturbed: runs.RunInfo) -> None:
     """Only its rounding: the loss is summed over all learned tokens of a step, not averaged over micro-batches."""
-    one, other = (run(tiny_sft(root, run=str(size), per_device_batch=size)) for size in (1, 4))
+    one, other = undisturbed, run(tiny_sft(root, per_device_batch=4))
     losses = [[row["loss"] for row in runs.read_metrics(info.path / "metrics.jsonl")] for info in (one, other)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     for name, tensor in adapter(one).items():
@@ -264,7 +266,9 @@ def test_the_micro_batch_does_not_change_the_result(root: Path) -> None:
 
 
 def test_plan_says_what_run_does(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sft_run.__module__ + ".load_model", lambda *a, **k: pytest.fail("it loaded a model"))
+    from transformers import AutoModelForCausalLM
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", lambda *a, **k: pytest.fail("it loaded a model"))
     config = tiny_sft(root)
     planned = plan(config)
     assert planned["state"] == "new"

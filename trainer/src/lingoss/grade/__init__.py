@@ -7,9 +7,10 @@ in the language that was asked for, or in another when the text is clearly in th
 
 import functools
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from lingoss import languages
 from lingoss.grade import choices, closed, expressions, numbers, words
@@ -73,7 +74,7 @@ def grade(answer: str, gold: str | None, language: str, question: str = "") -> G
 def _codes(language: str) -> tuple[str, ...]:
     """The answer's language and English: numbers and cues are looked for in both."""
     try:
-        code = languages.get(language).code
+        code = languages.find(language).code
     except languages.UnknownLanguage:
         code = "en"
     return (code,) if code == "en" else (code, "en")
@@ -88,20 +89,20 @@ def _grade(answer: str, gold: str, codes: tuple[str, ...], question: str) -> Gra
     text = numbers.normalise(answer)
     wanted = closed.meaning(gold)
     if wanted is None:
-        return _verdict(choices.choice(text, gold, numbers.normalise(question), codes), gold)
+        decided = choices.choice(text, gold, numbers.normalise(question), codes)
+        return _verdict(decided, gold, str)
     if wanted.kind == "truth":
         decided = closed.truth(text, codes)
     else:
         decided = closed.calendar(text, wanted, numbers.normalise(question), codes)
-    return _verdict(decided, wanted.index, gold)
+    return _verdict(decided, wanted.index, functools.partial(closed.label, wanted.kind))
 
 
-def _verdict(decided: Stated, wanted: Hashable, gold: str | None = None) -> Grade:
+def _verdict(decided: Stated, wanted: Hashable, label: Callable[[Any], str]) -> Grade:
     if decided.mention is None:
         return Grade("incorrect" if decided.spoiled else "unparsed", decided.rule, None)
-    right = decided.mention.key == wanted
-    value = (gold if right else None) if gold is not None else str(decided.mention.key)
-    return Grade("correct" if right and not decided.spoiled else "incorrect", decided.rule, value)
+    right = decided.mention.key == wanted and not decided.spoiled
+    return Grade("correct" if right else "incorrect", decided.rule, label(decided.mention.key))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -53,6 +53,12 @@ def _gold_table() -> dict[str, Closed]:
     return table
 
 
+def label(kind: str, index: int) -> str:
+    """The English word for a value of a closed list."""
+    entries = languages.get("en").words
+    return ("no", "yes")[index] if kind == "truth" else str(entries[f"{kind}s"][index][0])
+
+
 # --- weekdays and months
 
 

@@ -15,7 +15,12 @@ MAX_LENGTH = 160
 _SYNTAX = re.compile(r"\\(?:[dtc]?frac|sqrt|pi|log|ln|sin|cos|tan|infty|pm|binom)(?![A-Za-z])|\^|√|∛|π|[²³⁴-⁹]")
 _TOWER = re.compile(r"\^ ?(?:\{[^{}]*[\^!]|\{[^{}]*\{|[\w\\]{1,9} ?\^)")
 _LONG_NUMBER = re.compile(r"[0-9]{16}")
-_LARGE_EXPONENT = re.compile(r"\^ ?\{? ?-?[0-9]{4}|\*\*|!")
+_EXPLOSIVE = re.compile(r"\^ ?\{? ?-?[0-9]{4}|\*\*|!|\\(?:int|sum|prod|lim|iint|oint)(?![A-Za-z])")
+# Numbers to a power are cheap; what has an unknown is expanded, and that grows with its powers.
+_NUMERIC = re.compile(r"\\(?:[dtc]?frac|sqrt|pi|cdot|times|left|right|text|pm|infty|circ|mathrm)(?![A-Za-z])")
+_UNKNOWN = re.compile(r"[A-Za-z]")
+_POWER = re.compile(r"\^ ?\{? ?-?([0-9]{1,3})")
+_FUNCTION = re.compile(r"\\(?:log|ln|sin|cos|tan|exp|binom|arcsin|arccos|arctan)(?![A-Za-z])")
 _BRACES = re.compile(r"\\boxed ?\{|\\[{}]|[{}]")
 _SIDES = re.compile(r"=|≈")
 
@@ -74,9 +79,10 @@ def equal(answer: str, gold: str) -> bool | None:
 
 
 def _is_tame(text: str) -> bool:
-    return (
-        0 < len(text) <= MAX_LENGTH
-        and not _TOWER.search(text)
-        and not _LONG_NUMBER.search(text)
-        and not _LARGE_EXPONENT.search(text)
-    )
+    """What math-verify answers in well under a second: measured with sums, towers, powers and nested functions."""
+    if not 0 < len(text) <= MAX_LENGTH or _TOWER.search(text) or _LONG_NUMBER.search(text) or _EXPLOSIVE.search(text):
+        return False
+    if not _UNKNOWN.search(_NUMERIC.sub("", text)):
+        return True
+    powers = [int(power) for power in _POWER.findall(text)]
+    return len(text) <= MAX_LENGTH // 2 and sum(powers) <= 10 and len(_FUNCTION.findall(text)) <= 3

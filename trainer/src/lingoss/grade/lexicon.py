@@ -3,7 +3,7 @@
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
@@ -21,7 +21,7 @@ _NEVER = re.compile(r"(?!)")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """All patterns ignore case and expect normalised text."""
+    """All patterns ignore case and expect normalised text; what a language has no words for matches nothing."""
 
     code: str
     decimal: str
@@ -44,12 +44,12 @@ class Lexicon:
     parts: re.Pattern[str]
     articles: re.Pattern[str]
     units: tuple[str, ...]
-    common: re.Pattern[str]
+    common: frozenset[str]
     _minus: re.Pattern[str]
     _below_zero: re.Pattern[str]
     _percent: re.Pattern[str]
     _scale: re.Pattern[str]
-    words: Any
+    words: Mapping[str, Any]
 
     def scale_at(self, text: str, at: int) -> tuple[Fraction | None, int]:
         """The factor of a scale word ("million", "万") that follows a number, and where it ends."""
@@ -128,7 +128,7 @@ def lexicon(code: str) -> Lexicon:
         if extra.get("articles")
         else _NEVER,
         units=tuple(sorted((unit.casefold() for unit in words.get("units", ())), key=len, reverse=True)),
-        common=_any(extra.get("common", ()), cjk),
+        common=frozenset(extra.get("common", ())),
         _minus=re.compile(
             rf"{edge}(?<!au )(?<!du )(?<!al )(?<!lo )(?<!ao )(?<!pelo )(?:{_join(minus_words)}){_SPACE}?\Z",
             re.IGNORECASE,

@@ -22,7 +22,6 @@ class Mention:
     weak: bool = False
     percent: bool = False
     unit: str = ""
-    places: int = 0  # decimal places as written
     flags: set[str] = field(default_factory=set)
 
     @property

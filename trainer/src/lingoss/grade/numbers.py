@@ -30,6 +30,7 @@ _TABLE: dict[int, str | None] = {
         (0xAD, 0x61C, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x206A)), None
     ),
 }
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: text2num, written in Rust, takes none
 _OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _UNIT_POWER = re.compile(r"(?<![A-Za-z])(mm|cm|dm|km|m|s|h|min|kg|ft|in) ?\^ ?\{?-?[0-9]\}?")
 _MARKUP = re.compile(r"\*\*|__|`")
@@ -76,7 +77,7 @@ _MARKS = re.compile(r"[^0-9]")
 def normalise(text: str) -> str:
     """One spelling for what looks alike: digits, minus signs, spaces, full-width forms, simple LaTeX, no emphasis."""
     if not text.isascii():
-        text = text.translate(_TABLE)
+        text = _SURROGATE.sub("\ufffd", text.translate(_TABLE))
         text = _OTHER_DIGIT.sub(lambda match: str(unicodedata.decimal(match.group())), text)
         # The cap is there because reordering a long run of combining marks is quadratic.
         if len(text) < 20_000 and not unicodedata.is_normalized("NFC", text):
@@ -128,13 +129,12 @@ def _markers(text: str) -> set[int]:
 def _mentions(text: str, match: re.Match[str], lexicon: Lexicon) -> Iterator[Mention]:
     start, end = match.span()
     token = match.group()
-    split = _split_list(token)
-    if split:
+    if not token.isdecimal() and (split := _split_list(token)):
         for left, right in split:
             yield finish(text, Mention(start + left, start + right, _readings(token[left:right], lexicon)), lexicon)
         return
     values = _readings(token, lexicon)
-    mention = Mention(start, end, values, places=_places(token))
+    mention = Mention(start, end, values)
     if slashes := _SLASHES.match(text, end):
         parts = [part.strip() for part in slashes.group().split("/")[1:]]
         if len(parts) > 1 and not any(len(part) == 4 for part in parts):
@@ -196,6 +196,8 @@ def finish(text: str, mention: Mention, lexicon: Lexicon) -> Mention:
 
 
 def _unit(written: str, lexicon: Lexicon) -> str:
+    if lexicon.conjunction.match(written):
+        return ""
     if not _NO_SPACES.match(written):
         return written.casefold()
     # No space ends the unit here, so a known one or the first character has to do.
@@ -207,12 +209,15 @@ def _has_minus(text: str, start: int) -> bool:
     sign = text[start - 1 : start]
     before = text[start - 2 : start - 1] if start > 1 else ""
     if sign == "-":
-        return not before.isalnum() and (not before or before not in ")]%°.,-/'")
+        joined = before.isalnum() and not _NO_SPACES.match(before)
+        return not joined and (not before or before not in ")]%°.,-/'")
     return sign == "–" and (not before or before in " (\n=:" + _SPACE)
 
 
 def _readings(token: str, lexicon: Lexicon) -> tuple[Fraction, ...]:
     """What a run of digits and marks can mean, the language's own reading first."""
+    if token.isdecimal():
+        return (Fraction(int(token)),) if len(token) <= MAX_DIGITS else ()
     fraction = Fraction(0)
     if not token[-1:].isdecimal():
         part = _vulgar(token[-1])
@@ -226,7 +231,7 @@ def _readings(token: str, lexicon: Lexicon) -> tuple[Fraction, ...]:
     if len(token) - len(marks) > MAX_DIGITS:
         return ()
     plain = _plain(token, marks, lexicon)
-    return tuple(value + fraction for value in plain)
+    return tuple(value + fraction for value in plain) if fraction else plain
 
 
 def _plain(token: str, marks: list[str], lexicon: Lexicon) -> tuple[Fraction, ...]:
@@ -266,9 +271,8 @@ def _split_list(token: str) -> list[tuple[int, int]]:
     spaced = " " in marks
     if not spaced and (token.count(",") < 2 or len(marks) > 1):
         return []
-    if spaced and not _plain_space_is_wrong(token):
-        return []
-    if not spaced and (_THOUSANDS.fullmatch(token) or _INDIAN.fullmatch(token)):
+    whole = re.split(r"[.,٫](?=[0-9]*$)", token)[0] if spaced else token
+    if _THOUSANDS.fullmatch(whole) or (not spaced and _INDIAN.fullmatch(whole)):
         return []
     separator = " " if spaced else ","
     spans, at = [], 0
@@ -278,18 +282,8 @@ def _split_list(token: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _plain_space_is_wrong(token: str) -> bool:
-    whole = re.split(r"[.,٫](?=[0-9]*$)", token)[0]
-    return not _THOUSANDS.fullmatch(whole)
-
-
 def _decimal(left: str, right: str) -> Fraction:
     return Fraction(int((left or "0") + right), 10 ** len(right))
-
-
-def _places(token: str) -> int:
-    tail = _MARKS.split(token)
-    return len(tail[-1]) if len(tail) > 1 else 0
 
 
 def _vulgar(char: str) -> Fraction | None:

@@ -5,8 +5,9 @@ The characters also make up other words ("triangle", "the first"), and Korean di
 counts only where what stands around it leaves no doubt.
 """
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from lingoss.grade.lexicon import Lexicon
@@ -65,6 +66,7 @@ _KOREAN_PARTICLES = frozenset((
 
 
 def chinese(text: str, lex: Lexicon) -> Iterator[Mention]:
+    """Numbers in Chinese characters: 三十七, 百分之三十七, 四分之三, 三点五, 三時間半."""
     for match in _CJK_RUN.finditer(text):
         start, end = match.span()
         before, after = text[start - 1 : start], text[end : end + 1]
@@ -100,31 +102,19 @@ def _compose_han(run: str) -> Fraction | None:
     whole, _, decimals = run.partition("点")
     if len(run) > 24:
         return None
-    total = section = digit = 0
-    seen = False
     if len(whole) > 1 and all(char in _CJK_DIGITS for char in whole):
         if len(whole) < 3 and not decimals:
             return None  # two digits side by side are an estimate or two words
-        total = int("".join(str(_CJK_DIGITS[char]) for char in whole))
+        value = Fraction(int("".join(str(_CJK_DIGITS[char]) for char in whole)))
     else:
-        for char in whole:
-            scale = _CJK_SCALES.get(char)
-            if scale is None:
-                digit, seen = _CJK_DIGITS[char], True
-            elif scale < 10**4:
-                section += (digit if seen else 1) * scale
-                digit, seen = 0, False
-            else:
-                total += (section + digit or 1) * scale
-                section, digit, seen = 0, 0, False
-        total += section + digit
-    value = Fraction(total)
+        value = _composed(whole, _CJK_DIGITS, _CJK_SCALES)
     if decimals:
         value += Fraction(int("".join(str(_CJK_DIGITS[char]) for char in decimals)), 10 ** len(decimals))
     return value
 
 
 def korean(text: str, lex: Lexicon) -> Iterator[Mention]:
+    """Korean numbers of both kinds (삼십칠, 서른일곱): before a counter, alone, or clearly composed."""
     tokens = list(re.finditer(r"[가-힣]+", text))
     for index, match in enumerate(tokens):
         if text[match.start() - 1 : match.start()].isdigit():
@@ -160,14 +150,19 @@ def _compose_korean(written: str, lex: Lexicon) -> Fraction | None:
         if ones and ones not in lex.numbers:
             return None
         return lex.numbers.get(tens, Fraction(0)) + (lex.numbers[ones] if ones else 0)
+    if any(left in _KOREAN_DIGITS and right in _KOREAN_DIGITS for left, right in itertools.pairwise(written)):
+        return None  # two digit syllables side by side are a word
+    return _composed(written, _KOREAN_DIGITS, _KOREAN_SCALES)
+
+
+def _composed(written: str, digits: Mapping[str, int], scales: Mapping[str, int]) -> Fraction:
+    """Digits times tens, hundreds and thousands, in sections of ten thousand: 三万五千 is 3 × 10,000 + 5 × 1,000."""
     total = section = digit = 0
     seen = False
     for char in written:
-        scale = _KOREAN_SCALES.get(char)
+        scale = scales.get(char)
         if scale is None:
-            if seen:
-                return None  # two digit syllables side by side are a word
-            digit, seen = _KOREAN_DIGITS[char], True
+            digit, seen = digits[char], True
         elif scale < 10**4:
             section += (digit if seen else 1) * scale
             digit, seen = 0, False

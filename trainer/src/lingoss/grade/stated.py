@@ -240,16 +240,26 @@ def _fault(
     others = [mention for mention in new if mention.key != chosen.key]
     for group, hedged in _groups(text, candidates, lexicons):
         fresh = {mention.key for mention in group if mention in others}
-        if chosen in group and (fresh or hedged or _is_bare(text, chosen, group, candidates)):
+        if chosen in group and (fresh or hedged or not _may_join(text, chosen, group, candidates)):
             return "hedge" if hedged else "list"
         aside = all("aside" in mention.flags for mention in group)
         # Values side by side before the result may be its terms; behind it they can only be other candidates.
-        if group[0].start > chosen.start and len(fresh) >= (2 if aside else _LIST):
+        if group[0].start > chosen.start and len(fresh) >= (1 if aside else _LIST):
             return "list"
     many = {mention.key for mention in others if not mention.word}
     summed = any(mention.key == chosen.key and "result" in mention.flags for mention in candidates)
     if "rival" in chosen.flags or (len(many) >= _MANY and rule != "cue" and not summed):
         return "list"
+    if any(
+        _is_option(text, left, right, lexicons)
+        for left, right in itertools.pairwise(candidates)
+        if chosen in (left, right)
+    ):
+        return "hedge"
+    frame = sentences.frame(chosen)
+    rivals = (other for other in candidates if other.key != chosen.key and sentences.are_rivals(chosen, other))
+    if any(sentences.frame(other) == frame for other in rivals):
+        return "contradiction"
     if not others:
         return ""
     hedges = sorted({match.start() for lexicon in lexicons for match in lexicon.hedges.finditer(text)})
@@ -257,9 +267,6 @@ def _fault(
         return "hedge"
     variable = _variable(text, chosen)
     if variable and any(_variable(text, other) == variable for other in others):
-        return "contradiction"
-    frame = sentences.frame(chosen)
-    if any(sentences.frame(other) == frame and sentences.are_rivals(chosen, other) for other in others):
         return "contradiction"
     return ""
 
@@ -270,11 +277,12 @@ def _variable(text: str, mention: Mention) -> str:
     return match.group(1) if match and not match.group(1)[-1].isdigit() else ""
 
 
-def _is_bare(text: str, chosen: Mention, group: list[Mention], candidates: list[Mention]) -> bool:
-    """True for an answer of numbers alone, unless it continues a sequence of the question by one."""
-    if len(group) < len(candidates) or re.search(r"[^\W\d_]", text):
+def _may_join(text: str, chosen: Mention, group: list[Mention], candidates: list[Mention]) -> bool:
+    """Whether a result may stand beside values of the question: "Out of 150, 90 are white"; "3, 7, 15, 31, 63"."""
+    if group[-1].key != chosen.key:
         return False
-    return len(group) < 4 or chosen is not group[-1]
+    bare = len(group) == len(candidates) and not re.search(r"[^\W\d_]", text)
+    return len({mention.key for mention in group}) >= (4 if bare else 1)
 
 
 def _groups(text: str, candidates: list[Mention], lexicons: Sequence[Lexicon]) -> list[tuple[list[Mention], bool]]:
@@ -301,10 +309,20 @@ def _is_joined(text: str, left: Mention, right: Mention, lexicons: Sequence[Lexi
     hedged = False
     if unit and unit != "%":
         between = re.sub(rf"\A[ \u00a0]?{re.escape(unit)}", "", between, flags=re.IGNORECASE)
+    left_over = between.strip()
     for lexicon in lexicons:
-        hedged = hedged or lexicon.hedges.search(between) is not None or between.strip() == "か"
+        hedged = hedged or bool(lexicon.hedges.search(between) or lexicon.either.search(between))
         between = lexicon.conjunction.sub(" ", between)
-    return not _SEPARATORS.sub("", between), hedged
+    # The Japanese "or" is a syllable of many words, so it counts alone.
+    return not _SEPARATORS.sub("", between), hedged or left_over == "か"
+
+
+def _is_option(text: str, left: Mention, right: Mention, lexicons: Sequence[Lexicon]) -> bool:
+    """Two different values with an "or" and little else between them: "80, or perhaps even 60"."""
+    between = text[left.end : right.start]
+    if left.key == right.key or len(between) > (10 if _UNSPACED.search(between) else 32) or len(between.split()) > 4:
+        return False
+    return any(lexicon.either.search(between) for lexicon in lexicons)
 
 
 def _is_hedged(chosen: Mention, other: Mention, hedges: list[int], sentences: Sentences) -> bool:

@@ -4,6 +4,8 @@
 Chinese, Japanese and Korean are in `numerals`. A number that is more often an article or part of another word is weak.
 """
 
+import functools
+import math
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -27,6 +29,7 @@ _SCRIPTS = (
 # text2num is quadratic in the length of a run of number words, so it sees a long text in pieces.
 _PIECE = 300
 
+_WORDS = re.compile(rf"[{WORD}]+")
 _TOKEN = re.compile(rf"[{WORD}]+(?:['-][{WORD}]+)*|[^\w\s]|\s+")
 
 
@@ -69,6 +72,8 @@ def _latin(text: str, lex: Lexicon) -> list[Mention]:
     for first in range(0, len(tokens), _PIECE):
         piece = tokens[first : first + _PIECE]
         for number in find_numbers([_Token(match.group().lower()) for match in piece], lex.code, 0.0):
+            if not math.isfinite(number.value):
+                continue
             start, end = piece[number.start].start(), piece[number.end - 1].end()
             written = text[start:end].casefold()
             mention = Mention(start, end, (Fraction(number.value).limit_denominator(10**6),), word=True)
@@ -168,6 +173,16 @@ def _grouped(text: str, group: list[tuple[int, int, Fraction, bool]], lex: Lexic
     yield finish(text, Mention(start, end, (value,), word=True, weak=weak), lex)
 
 
+@functools.cache
+def _common_words() -> dict[str, list[str]]:
+    """The languages in which a word is frequent."""
+    index: dict[str, list[str]] = {}
+    for code in TEXT2NUM:
+        for word in lexicon(code).common:
+            index.setdefault(word, []).append(code)
+    return index
+
+
 def language_of(text: str, asked: str = "en") -> str:
     """The language whose number words may stand in `text`: by script, in Latin script by its frequent words.
 
@@ -176,7 +191,11 @@ def language_of(text: str, asked: str = "en") -> str:
     for code, script in _SCRIPTS:
         if script.search(text):
             return code
-    counts = {code: len(lexicon(code).common.findall(text)) for code in TEXT2NUM}
+    counts = dict.fromkeys(TEXT2NUM, 0)
+    index = _common_words()
+    for word in _WORDS.findall(text.casefold()):
+        for code in index.get(word, ()):
+            counts[code] += 1
     best = max(counts, key=counts.__getitem__)
     return best if asked not in counts or counts[best] >= counts[asked] + 2 else asked
 

@@ -195,14 +195,16 @@ def _messages(pieces: list[Piece]) -> tuple[list[_Message], bool]:
         if special and text == "<|start|>":
             if message and not message.end:
                 message.broken = True
-            message = begin()
+            # One start after another opens one message.
+            if not message or message.header or message.end or not message.in_header:
+                message = begin()
         elif message is None or message.end:
             opens_turn = index == 0
             if special and text == "<|channel|>":
                 message = begin(_ASSISTANT, piece, broken=not opens_turn)
             elif special and text in STOP:
-                message = begin(broken=True)
-                message.end = text
+                message = message or begin()
+                message.end, message.broken = text, True
             elif not special and opens_turn and text.lstrip().startswith("to="):
                 message = begin(_ASSISTANT, piece)
             else:
