@@ -45,7 +45,7 @@ def run(folder: Path, fresh: bool = False) -> int:
     """Run or go on with the demo in `folder`; returns the exit status. Raises LingossError as the stages do."""
     started = time.monotonic()
     if fresh:
-        _clear(folder)
+        clear(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _threads()
     print(
@@ -91,7 +91,7 @@ def _step(number: int, title: str, work: Callable[[], Any]) -> Any:
     return result
 
 
-def _clear(folder: Path) -> None:
+def clear(folder: Path) -> None:
     """Remove what an earlier demo made, and nothing else: the folder may be the user's."""
     for name in ("runs", "models", "evaluations", "data"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -113,7 +113,8 @@ def _results(evaluation: Path, folder: Path) -> str:
     changes = json.loads((evaluation / "compare.json").read_text(encoding="utf-8"))[0]["changes"]
     test = next(one for one in changes if (one["metric"], one["group"]) == ("strict", "all"))
     columns = [{**one["cells"]["all"]["all"]["rates"]} for one in summaries]
-    lines = [f"| 50 crossed prompts, greedy | {' | '.join(one['run'].split('-')[0] for one in summaries)} |"]
+    asked = summaries[0]["cells"]["all"]["all"]["prompts"]
+    lines = [f"| {asked} crossed prompts, greedy | {' | '.join(one['run'].split('-')[0] for one in summaries)} |"]
     lines.append("|---|" + "---|" * len(columns))
     for title, metric in (
         ("form kept", "format_ok"),

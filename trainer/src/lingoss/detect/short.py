@@ -2,12 +2,18 @@
 """Short texts in Latin letters: which languages could this be? A few words are often valid in several."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from lingoss.detect import rare
 from lingoss.detect.candidates import Candidates
 from lingoss.detect.fasttext_model import probabilities
 from lingoss.detect.latin import TOLERANCE
 from lingoss.detect.tokens import Tokens
-from lingoss.detect.words import NO_WORD, UNKNOWN, names
+from lingoss.detect.words import NO_WORD, UNKNOWN, fold, is_answer, names
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Up to so many words, or fewer letters, the words decide: fastText alone takes short answers for English.
 WORDS = 4
@@ -18,6 +24,9 @@ LETTERS = 25
 _CEILING = -2.5
 _CONFIDENT = 0.6  # probability below which no language is named
 _LEAST = UNKNOWN - 1.0  # mean evidence a word; below it, one known word among unknown ones says nothing
+_RARE = UNKNOWN - 0.5  # up to here the small lists say little about a word; this much a word of the large ones weighs
+_RARE_CONTRAST = 0.7  # corpora disagree more about rare words
+_LONGEST_RARE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +45,15 @@ def read(tokens: Tokens, who: Candidates) -> Reading:
     words = tokens.words
     if NO_WORD in words:
         return Reading()
-    if who.target in who.unlisted or not any(map(who.evidence.knows, words)):
+    own_words = _rare_words(words, who)
+    if who.target in who.unlisted or not (own_words or any(map(who.evidence.knows, words))):
         found = probabilities(" ".join(words).lower(), who.unlisted)
         own = {code: value for code, value in found.items() if code in who.listed or code in who.unlisted}
         recognised = own and max(own.values()) >= 0.5 * max(found.values())
         return _reading(own, who) if recognised else Reading()
     rows = np.minimum(who.evidence.rows(words), _CEILING)
+    for at, row in own_words.items():
+        rows[at, :-1] = row
     for at in range(1, len(words)):
         if words[at - 1].lower() in names() and words[at][0].isupper():
             rows[at] = UNKNOWN  # a family name says no more than the given name before it
@@ -49,7 +61,26 @@ def read(tokens: Tokens, who: Candidates) -> Reading:
     best = sums.max()
     if best <= _LEAST * len(words):
         return Reading()
-    return _reading(dict(zip(who.listed, (10 ** (sums - best)).tolist(), strict=True)), who)
+    likelihood = dict(zip(who.listed, (10 ** (sums - best)).tolist(), strict=True))
+    if who.target in likelihood and is_answer(words, who.target):
+        likelihood[who.target] = max(likelihood[who.target], 10**-TOLERANCE)  # "onze" is frequent Dutch, and eleven
+    return _reading(likelihood, who)
+
+
+def _rare_words(words: list[str], who: Candidates) -> "dict[int, NDArray[np.float32]]":
+    """Evidence of the words that the small lists hardly know, by their place in the text."""
+    import numpy as np
+
+    found = {}
+    for at, best in enumerate(who.evidence.rows(words)[:, :-1].max(axis=1).tolist()):
+        plain = fold(words[at])
+        if best > _RARE or len(plain) > _LONGEST_RARE or plain in names():
+            continue
+        logs = rare.frequencies(plain, who.listed)
+        if logs is not None:
+            row = np.array(logs, dtype=np.float32)
+            found[at] = _RARE + _RARE_CONTRAST * (row - row.max())
+    return found
 
 
 def _reading(likelihood: dict[str, float], who: Candidates) -> Reading:

@@ -2,6 +2,7 @@
 """Word evidence: how frequent a word is in each of the candidate languages (wordfreq's lists and our own words)."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from threading import Lock
@@ -33,9 +34,14 @@ _NEVER = -30.0
 _FUNCTION = -2.6
 
 _KEPT_WORDS = 100_000
-_WORDFREQ_CODES = {"no": "nb", "hr": "sh", "bs": "sh", "tl": "fil"}
+WORDFREQ_CODES = {"no": "nb", "hr": "sh", "bs": "sh", "tl": "fil"}
 _WORD = re.compile(f"[{LATIN}]+(?:['’][{LATIN}]+)*")
-_LISTS = ("yes", "no", "true", "false", "weekdays", "months", "numbers", "units", "answer_cues", "hedges", "negations")
+_ANSWERS = ("yes", "no", "true", "false", "weekdays", "months", "numbers", "units")
+_LISTS = (*_ANSWERS, "answer_cues", "hedges", "negations")
+_ABBREVIATION = 2
+
+# Number words are joined from parts of at least so many letters.
+_PART, _SHORTEST_JOINED, _LONGEST_JOINED = 3, 7, 60
 
 
 @cache
@@ -54,7 +60,7 @@ def _listed() -> frozenset[str]:
 
 def has_list(code: str) -> bool:
     """Whether words alone can speak for this language."""
-    return languages.get(code).scripts == ("Latin",) and _WORDFREQ_CODES.get(code, code) in _listed()
+    return languages.get(code).scripts == ("Latin",) and WORDFREQ_CODES.get(code, code) in _listed()
 
 
 @cache
@@ -63,17 +69,56 @@ def _frequencies(code: str) -> dict[str, float]:
     import wordfreq
 
     # The small list (30,000 words, 6 ms) separates the measured short answers exactly as the large one does.
-    buckets = wordfreq.get_frequency_list(_WORDFREQ_CODES.get(code, code), "small")
+    buckets = wordfreq.get_frequency_list(WORDFREQ_CODES.get(code, code), "small")
     table = {word: -at / 100 for at, bucket in enumerate(buckets) for word in bucket if not word[0].isdigit()}
     for word in _own_words(languages.get(code).words):
         table[word] = max(table.get(word, MISSING), _OURS)
     return table
 
 
-def _own_words(words: Mapping[str, Any]) -> Iterator[str]:
-    for key in _LISTS:
+@cache
+def answer_words(code: str) -> frozenset[str]:
+    """What may be a whole answer in this language: yes, Monday, May, eleven, euros; no abbreviations."""
+    return frozenset(word for word in _own_words(languages.get(code).words, _ANSWERS) if len(word) > _ABBREVIATION)
+
+
+def is_answer(words: Iterable[str], code: str) -> bool:
+    """Whether all of these are answers by themselves in this language, however common they are in another one."""
+    return all(fold(word) in answer_words(code) or is_number(fold(word), code) for word in words)
+
+
+def is_number(word: str, code: str) -> bool:
+    """Whether a word is joined from number words of this language ("neunundzwanzig"): no list holds them all."""
+    return _SHORTEST_JOINED <= len(word) <= _LONGEST_JOINED and bool(_joined(code).fullmatch(_plain(word)))
+
+
+@cache
+def _joined(code: str) -> re.Pattern[str]:
+    parts = set()
+    for word, value in languages.get(code).words.get("numbers", {}).items():
+        plain = _plain(fold(word))
+        if value >= 1 and len(plain) >= _PART:
+            parts.add(plain)
+            if 20 <= value < 100 and plain[-1] in "ai":
+                parts.add(plain[:-1])  # "trent-otto"
+    choice = "|".join(map(re.escape, sorted(parts))) or "(?!)"
+    return re.compile(f"(?:(?:{choice})(?:und|en)?){{1,6}}(?:{choice})")
+
+
+def fold(word: str) -> str:
+    """As the lists write a word: small letters, and "ss" for "ß"."""
+    return word.lower().replace("ß", "ss")
+
+
+def _plain(word: str) -> str:
+    """Without accents: "drieën" and "trentatré" have one only where words are joined."""
+    return "".join(char for char in unicodedata.normalize("NFD", word) if not unicodedata.combining(char))
+
+
+def _own_words(words: Mapping[str, Any], lists: Sequence[str] = _LISTS) -> Iterator[str]:
+    for key in lists:
         for phrase in _flat(words.get(key, ())):
-            yield from (match.group() for match in _WORD.finditer(phrase.lower()))
+            yield from (match.group() for match in _WORD.finditer(fold(phrase)))
 
 
 def _flat(value: Iterable[Any]) -> Iterator[str]:
@@ -118,8 +163,10 @@ class Evidence:
 
     def knows(self, word: str) -> bool:
         """Whether any of the languages lists the word, or it is a given name."""
-        plain = word.lower()
-        return plain in names() or any(plain in table for table in self._tables)
+        plain = fold(word)
+        if plain in names() or any(plain in table for table in self._tables):
+            return True
+        return any(is_number(plain, code) for code in self.codes)
 
     def _add(self, word: str) -> int:
         at = len(self._index)
@@ -128,14 +175,18 @@ class Evidence:
 
             self._rows = np.concatenate((self._rows, self._rows))  # room for as many again
         row = self._rows[at]
-        plain = word.lower()
+        plain = fold(word)
         if word == NO_WORD:
             row[:-1] = _NEVER
         elif plain in names():
             row[:-1] = UNKNOWN
         else:
             row[:-1] = [table.get(plain, MISSING) for table in self._tables]
-            if plain != word and not self.knows(plain):
+            if row[:-1].max() < _OURS:
+                for column, code in enumerate(self.codes):
+                    if is_number(plain, code):
+                        row[column] = _OURS
+            if word != word.lower() and not self.knows(plain):
                 row[:-1] = _NAME
         row[-1] = UNKNOWN
         self._index[word] = at

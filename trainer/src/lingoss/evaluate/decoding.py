@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache, DynamicLayer
 
+from lingoss.evaluate.grouped_attention import grouped
+
 # Finished rows leave the batch when they are at least this share of it: leaving costs one copy of the cache.
 _LEAVE_SHARE = 0.15
 
@@ -40,7 +42,6 @@ def sample_seed(seed: int, prompt_id: str, sample: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-@torch.inference_mode()
 def decode_batch(
     model: Any,
     prompts: Sequence[Sequence[int]],
@@ -55,6 +56,18 @@ def decode_batch(
     chosen by one uniform number from the row's own stream through the inverse of the distribution function, so that a
     row depends on its neighbours only through the rounding of the logits.
     """
+    with torch.inference_mode(), grouped(model):
+        return _decode(model, prompts, draws, stop_ids, max_new_tokens, temperature)
+
+
+def _decode(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    draws: Sequence[Draw],
+    stop_ids: Sequence[int],
+    max_new_tokens: int,
+    temperature: float,
+) -> list[Continuation]:
     device = next(model.parameters()).device
     longest = max(len(prompt) for prompt in prompts)
     ids = torch.zeros(len(prompts), longest, dtype=torch.long)
