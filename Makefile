@@ -14,7 +14,7 @@ demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no tok
 
 test: env ## Lint, types, and all tests that need no cluster
 	@$(MAKE) --no-print-directory lint
-	@cd trainer && ../$(VENV)/python -m pytest -q
+	@cd trainer && ../$(VENV)/python -m pytest -q -n auto $(ARGS)
 
 lint: env ## ruff (lint and format), import rules, types
 	@cd trainer && ../$(VENV)/ruff check . && ../$(VENV)/ruff format --check . && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy

@@ -232,7 +232,7 @@ def test_time_grows_with_the_length_only(unit: str) -> None:
 
     seconds(1000)
     # Four times the text may take four times as long, and ten on a busy machine; sixteen would be quadratic.
-    long, short = (min(seconds(characters) for _ in range(3)) for characters in (80_000, 20_000))
+    long, short = (min(seconds(characters) for _ in range(3)) for characters in (160_000, 40_000))
     assert long < 10 * max(short, 0.01)
 
 

@@ -265,3 +265,79 @@ def test_a_given_name_is_no_fault_where_another_script_is_asked_for() -> None:
     for target in ("zh", "ja", "ar", "hi", "ko"):
         assert detect("Anna", target).label == "neutral"
         assert detect("Monday", target).label == "en"
+
+
+# Every spelling rule for joining numbers: "und" and "en" between, a vowel dropped, an accent gained, hundreds in front.
+JOINED = {
+    "de": ("neunundzwanzig", "dreiunddreißig", "hundertvier", "achthundertzwanzig", "zweitausendfünfundsiebzig"),
+    "nl": ("drieëntwintig", "zevenenzestig", "honderdvier", "achthonderdtwintig", "tweeduizendvijfenzeventig"),
+    "it": ("trentatré", "trentotto", "centoquattro", "ottocentoventi", "duemilasettantacinque"),
+}
+
+
+@pytest.mark.parametrize("code", JOINED)
+def test_joined_number_words_are_of_one_language(code: str) -> None:
+    for word in JOINED[code]:
+        for written in (word, word.capitalize()):
+            assert [target for target in LATIN if detect(written, target).accepted] == [code], written
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("fr", "Onze"),
+        ("pt", "onze"),
+        ("fr", "Mai"),
+        ("de", "Mai"),
+        ("pt", "Jamais"),
+        ("de", "Dezember"),
+        ("es", "Once"),
+    ],
+)
+def test_a_whole_answer_is_accepted_however_common_the_word_is_elsewhere(code: str, text: str) -> None:
+    assert detect(text, code).accepted
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "3 erasers"),
+        ("fr", "12 autocollants"),
+        ("de", "18 Radiergummis"),
+        ("de", "6 Murmeln"),
+        ("es", "4 zanahorias"),
+        ("it", "9 ciliegie"),
+        ("pt", "5 cenouras"),
+        ("pt", "8 peras"),
+        ("nl", "18 potloden"),
+    ],
+)
+def test_rare_words_are_looked_up(code: str, text: str) -> None:
+    """Below one word in a million the small lists know nothing, and nothing is no reason to accept."""
+    accepted = {target for target in LATIN if detect(text, target).accepted}
+    assert code in accepted
+    assert accepted <= {code, "es"} if code == "pt" else accepted == {code}
+
+
+def test_sharp_s_is_looked_up_as_the_lists_write_it() -> None:
+    for text in ("groß", "Die Größe", "weiß"):
+        assert [target for target in LATIN if detect(text, target).accepted] == ["de"], text
+
+
+def test_short_chinese_sentences_without_simplified_characters_are_not_japanese() -> None:
+    for text in ("三个六欧元是十八欧元。", "所以一共便宜了十二欧元。"):
+        assert not detect(text, "ja").accepted
+        assert detect(text, "zh").accepted
+    for text in ("東京駅", "七割五分", "月曜日午後三時"):
+        assert detect(text, "ja").accepted
+
+
+def test_a_lone_latin_word_is_a_term_but_no_answer() -> None:
+    for code, text in (
+        ("ko", "사과의 수를 x라 하면 x = 5. 검산: 15 + 5 = 20. OK!"),
+        ("hi", "OK. उत्तर 5 है।"),
+        ("ja", "Pythonを使います。Python!"),
+    ):
+        assert detect(text, code).accepted, text
+    for text in ("Saturday。星期六", "The floor. 地板的面积是七十二平方米", "Answer: 60. 答"):
+        assert not detect(text, "zh").accepted, text

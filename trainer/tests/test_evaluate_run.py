@@ -2,12 +2,11 @@
 """Stage evaluate on a tiny random model: the base alone, then base and a trained adapter, from one root."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import tiny_sft
+from conftest import prepared_root, tiny_sft
 
 from lingoss import runs
 from lingoss.config import EvaluateConfig
@@ -33,11 +32,11 @@ def load(path: Path) -> Any:
 
 @pytest.mark.slow
 def test_base_then_adapter(
-    tiny_llama: Path, make_root: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lingoss import sft
 
-    root = make_root(tiny_llama)
+    root = prepared_root(tiny_llama, tmp_path)
     first = evaluate.run(config(root))
     gate = load(first.path / "gate.json")
     # A random model never keeps the form, so no group of two has two different rewards.
@@ -69,8 +68,8 @@ def test_base_then_adapter(
     assert evaluate.run(config(root)).name == second.name
 
 
-def test_plan_counts_completions(tiny_llama: Path, make_root: Callable[[Path], Path]) -> None:
-    assert evaluate.plan(config(make_root(tiny_llama))) == {
+def test_plan_counts_completions(tiny_llama: Path, tmp_path: Path) -> None:
+    assert evaluate.plan(config(prepared_root(tiny_llama, tmp_path))) == {
         "models": ["base"],
         "prompts": 10,
         "gate_prompts": 20,
@@ -91,6 +90,6 @@ def test_plan_counts_completions(tiny_llama: Path, make_root: Callable[[Path], P
         ({"prompts": {"sets": [], "files": ["./nowhere.jsonl"]}}, "nowhere.jsonl"),
     ],
 )
-def test_refusals(change: dict, message: str, tiny_llama: Path, make_root: Callable[[Path], Path]) -> None:
+def test_refusals(change: dict, message: str, tiny_llama: Path, tmp_path: Path) -> None:
     with pytest.raises(LingossError, match=message):
-        evaluate.run(config(make_root(tiny_llama), **change))
+        evaluate.run(config(prepared_root(tiny_llama, tmp_path), **change))

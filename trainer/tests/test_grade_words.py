@@ -131,6 +131,11 @@ CASES = [
     ("unparsed", "en", CHEAPER, "farm", "One kilogram is cheaper at the supermarket."),
     ("unparsed", "en", "", "red", "It is hundred percent bored."),
     ("unparsed", "de", "", "Sarah", "Sarahs Korb"),
+    # yes and no at once, and in a language that was not asked for
+    ("incorrect", "fr", ENOUGH, "no", "Oui et non."),
+    ("incorrect", "es", ENOUGH, "no", "Sí y no."),
+    ("correct", "en", ENOUGH, "no", "Nein, sein Geld reicht nicht."),
+    ("correct", "en", ENOUGH, "no", "Não, o dinheiro não chega."),
     # letter
     ("correct", "en", "", "B", "B"),
     ("correct", "en", "", "B", "(B)"),

@@ -110,6 +110,13 @@ def test_reasoning_must_be_there_and_be_words(format: str, reasoning: str) -> No
     assert verdict.reward < DEFAULT.correctness + 0.2 * DEFAULT.language
 
 
+def test_short_reasoning_in_hindi_counts_its_vowel_signs() -> None:
+    reasoning = "एक किलो 6.50 यूरो का है। तीन किलो के लिए 3 × 6.50 = 19.50 यूरो लगेंगे।"
+    asked = request("en", "hi", "hi", gold="19.5")
+    assert score(text(reasoning, "19.50 यूरो"), asked).reward == pytest.approx(1.0)
+    assert score(text("ठीक है।", "19.50 यूरो"), asked).reward < DEFAULT.correctness + 0.3 * DEFAULT.language
+
+
 def test_plain_text_has_no_reasoning_to_judge() -> None:
     assert score(text("", PROBLEM["fr"][2], "plain"), request("en", "fr", "fr")).reward == pytest.approx(1.0)
 
@@ -155,6 +162,9 @@ def test_same_text_same_verdict(anything: str) -> None:
         ("one two three", 0.0, 0.0),
         ("The six notes of twenty euros are worth 120. The three notes of fifty euros are worth 150.", 0.0, 0.1),
         ("suo suo suo suo suo suo suo suo suo suo", 0.8, 1.0),
+        ("la la la suma suma total total es es el el largo largo por por el el ancho ancho", 0.45, 1.0),
+        ("non non", 0.0, 0.0),
+        ("1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5", 0.0, 0.1),
         ("4" * 500, 0.9, 1.0),
         ("所以把31乘以二。" * 10, 0.8, 1.0),
         ("我先看看前一个数怎样变成后一个数。每个数都是前一个数的两倍再加一。", 0.0, 0.05),

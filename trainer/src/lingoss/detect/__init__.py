@@ -21,12 +21,12 @@ from lingoss.detect.words import names
 __all__ = ["STRICT_SHARE", "Detection", "detect", "version"]
 
 _BROKEN = "\ufffd"
-_RECIPE = 1  # raise it when a text may be judged otherwise than before
+_RECIPE = 2  # raise it when a text may be judged otherwise than before
 
 
 def version() -> str:
     """Detector, recipe and weights: detections are comparable when these are equal."""
-    return f"lingoss-detect {_RECIPE}, lid.176.ftz sha256:{SHA256}, wordfreq 3.1.1 small"
+    return f"lingoss-detect {_RECIPE}, lid.176.ftz sha256:{SHA256}, wordfreq 3.1.1"
 
 
 def detect(text: str, target: str | None = None, languages: Sequence[str] | None = None) -> Detection:

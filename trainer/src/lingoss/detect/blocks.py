@@ -18,6 +18,8 @@ _ROW = 5
 _FUNCTION_WORDS = 3
 _FUNCTION_SHARE = 0.25
 
+_LONE = 2  # so few Latin words in the whole text
+
 # Scripts with letters that look like Latin ones; a word that joins both is a disguise.
 _LOOKALIKES = frozenset({"Greek", "Cyrillic", "Armenian", "Other"})
 _ASK_LETTERS = 20
@@ -66,7 +68,24 @@ def read(text: str, tokens: Tokens, ends: Sequence[int], who: Candidates) -> tup
         code = _decide_han("".join(text[units[at][0] : units[at][1]] for at in shared), units, who)
         for at in shared:
             units[at] = (*units[at][:3], code)
-    return units, left
+    return units, _absorb_lone(tokens, left, units, who)
+
+
+def _absorb_lone(tokens: Tokens, left: list[int], units: list[Unit], who: Candidates) -> list[int]:
+    """Take one or two Latin words that stand in sentences of their own ("OK!") for terms of the rest of the text."""
+    if not 0 < len(left) <= _LONE:
+        return left
+    words = [tokens.words[at].lower() for at in left]
+    count: Counter[str] = Counter()
+    for _, _, size, code in units:
+        count[code] += size
+    host, letters = count.most_common(1)[0] if count else ("unknown", 0)
+    dense = script.WEIGHTS["East"] if host in ("zh", "ja", "ko") else 1.0
+    prose = any(word == NO_WORD or word in who.function_words for word in words)
+    if prose or host not in who.allowed or sum(tokens.sizes[at] for at in left) > dense * letters:
+        return left
+    units += [(tokens.starts[at], tokens.ends[at], tokens.sizes[at], host) for at in left]
+    return []
 
 
 def _runs(text: str) -> list[_Run]:

@@ -2,7 +2,7 @@
 """Rare words of short answers ("3 erasers", "8 peras"): wordfreq's large lists, read when the first one is met.
 
 The small lists end at one word in a million: below that they call a word of one language a word of all. The large
-lists as tables of Python strings would take 300 MB; as sorted checksums with their frequencies they take 15.
+lists as tables of Python strings would take 300 MB; as sorted checksums with their frequencies they take 30.
 """
 
 import zlib
@@ -21,16 +21,16 @@ _KNOWN = -7.3  # a word that no language has more often may be anything, a missp
 
 
 @cache
-def _large(code: str) -> "tuple[NDArray[np.uint32], NDArray[np.float32]]":
+def _large(code: str) -> "tuple[NDArray[np.uint32], NDArray[np.float64]]":
     """Sorted checksums of the words of a language, and log10 of their frequencies."""
     import numpy as np
     import wordfreq
 
     name = WORDFREQ_CODES.get(code, code)
     wordlist = "large" if name in wordfreq.available_languages("large") else "small"
-    buckets = wordfreq.get_frequency_list(name, wordlist)
+    buckets = wordfreq.get_frequency_list.__wrapped__(name, wordlist)  # itself it would keep all strings for ever
     sums = np.fromiter((_checksum(word) for bucket in buckets for word in bucket), dtype=np.uint32)
-    logs = np.repeat(-np.arange(len(buckets), dtype=np.float32) / 100, [len(bucket) for bucket in buckets])
+    logs = np.repeat(np.arange(len(buckets)) / -100, [len(bucket) for bucket in buckets])
     order = np.argsort(sums, kind="stable")
     return sums[order], logs[order]
 

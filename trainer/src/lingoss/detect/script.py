@@ -94,9 +94,10 @@ KANA = re.compile(f"[{_class('Kana')} ]+")
 
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06a9\u06af\u06cc\u06d2\u06ba\u06c1\u06be\u0679\u0688\u0691]")
 # Frequent in Chinese, and rare where Japanese strings Chinese characters together without kana.
-_CHINESE_GRAMMAR = frozenset("的是了我你他她它就也都把很那每只但已")
+_CHINESE_GRAMMAR = frozenset("的是了我你他她它就也都把很那每只但已个")
 # Longer than this without kana, Chinese characters are hardly Japanese.
 _LONGEST_KANJI = 12
+_LONG_KANJI = 8  # with a Chinese grammar word among them, this is too long already
 
 
 @cache
@@ -140,7 +141,8 @@ def east_asian(han: str, kana: int) -> str:
         return "zh+ja" if strewn or (only_chinese and 10 * kana < len(han)) else "ja"
     if only_chinese or only_japanese:
         return "zh" if only_chinese >= only_japanese else "ja"
-    if sum(map(han.count, used & _CHINESE_GRAMMAR)) >= 2 or len(han) > _LONGEST_KANJI:
+    grammar = sum(map(han.count, used & _CHINESE_GRAMMAR))
+    if grammar >= (1 if len(han) > _LONG_KANJI else 2) or len(han) > _LONGEST_KANJI:
         return "zh"
     return ""
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lingoss import __version__, runs
 from lingoss.data import Prompt, chat, jsonl, prompt_digest
 from lingoss.errors import LingossError
+from lingoss.memory import keep_freed_memory, release
 from lingoss.models import load_model, load_tokenizer, model_card, model_digest
 from lingoss.progress import Progress
 from lingoss.transcript import chat_format
@@ -99,11 +100,13 @@ def generate(
     if keys <= done:
         return _read_card(folder) or card
     runs.write_json(folder / CARD, card)
+    keep_freed_memory()
     start = time.monotonic()
     with _Engine(model, adapter, format, dtype, threads) as engine, jsonl.Writer(folder / SAMPLES, sync_every=1 << 30) as out:
         loaded = time.monotonic()
         tokens = _draw_all(engine, out, prompts, done, identity, batch_tokens)
     seconds = time.monotonic() - loaded
+    release()
     card |= {
         "finished": _now(),
         "threads": engine.threads,

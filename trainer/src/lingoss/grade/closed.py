@@ -112,8 +112,12 @@ def _calendar_values(question: str, kind: str) -> frozenset[Hashable]:
 
 
 def truth(text: str, codes: Sequence[str]) -> Stated:
-    """Whether an answer says yes (1) or no (0): by how a sentence begins, else by a true or false anywhere."""
-    for code in dict.fromkeys((*codes, words.language_of(text))):
+    """Whether an answer says yes (1) or no (0): by how a sentence begins, else by a true or false anywhere.
+
+    A right answer in the wrong language is still right, so every language is asked in the end: no word says yes in
+    one of them and no in another.
+    """
+    for code in dict.fromkeys((*codes, words.language_of(text), *languages.builtin())):
         decided = _truth(text, lexicon(code))
         if decided.mention or decided.spoiled:
             return decided
@@ -122,16 +126,20 @@ def truth(text: str, codes: Sequence[str]) -> Stated:
 
 def _truth(text: str, lex: Lexicon) -> Stated:
     sentences = Sentences(text)
-    found = list(_truth_mentions(text, lex))
+    mentions = list(_truth_mentions(text, lex))
+    found = [mention for mention in mentions if mention.flags]
     if found and (sentences.ends_asking() or all(map(sentences.is_question, found))):
         return Stated(None, "question-restated")
-    found = [mention for mention in found if not sentences.is_question(mention)]
-    for left, right in itertools.pairwise(found):
+    mentions = [mention for mention in mentions if not sentences.is_question(mention)]
+    for left, right in itertools.pairwise(mentions):
         between = text[left.end : right.start]
         joined = not lex.conjunction.sub("", between).strip(" ,/|-")
+        if not (left.flags and right.flags):  # "yes and no", but not "no true one"
+            joined = joined and bool(lex.conjunction.search(between))
         if left.key != right.key and len(between) < 24 and joined:
             left.flags.add("joined")
             right.flags.add("joined")
+    found = [mention for mention in mentions if mention.flags]
     free = [mention for mention in found if "joined" not in mention.flags]
     if not free:
         return Stated(None, "hedge", spoiled=True) if found else Stated(None, "no-answer")
@@ -160,8 +168,7 @@ def _truth_mentions(text: str, lex: Lexicon) -> Iterator[Mention]:
             if negated:
                 mention.values = (1 - value,)
             mention.flags.add("judgement")
-        if mention.flags:
-            yield mention
+        yield mention
 
 
 @functools.cache

@@ -65,7 +65,7 @@ _ORDINAL = re.compile(rf"(?:st|nd|rd|th|er|re|ère|ème|eme|e|de|º|ª|番目|�
 _PERCENT = re.compile(rf"[ {_SPACE}]?%")
 _UNIT = re.compile(rf"[ {_SPACE}]?([€$£¥₹°]\w{{0,2}}|[^\W\d_][{WORD}]{{0,30}}(?:[/²³][^\W_]{{0,12}})*)")
 _NO_SPACES = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
-_CJK_MORE = re.compile("(?<=[千万萬亿億천만억])([0-9]{1,4})([千百万萬천백만]?)(?![0-9.,])")
+_CJK_MORE = re.compile("(?<=[千万萬亿億천만억])(?: (?=[0-9]+[천백만]))?([0-9]{1,4})([千百万萬천백만]?)(?![0-9.,])")
 _CJK_SCALES = {"百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "백": 100, "천": 1000, "만": 10**4}
 _MARKER = re.compile(r"^[ \t>#*-]*\(?([0-9]{1,3})[.):](?=[ \t]+\S)", re.MULTILINE)
 
@@ -178,7 +178,7 @@ def finish(text: str, mention: Mention, lexicon: Lexicon) -> Mention:
     if scale and not mention.word:
         mention.values = tuple(value * scale for value in mention.values if isinstance(value, Fraction))
         mention.end = end
-        if more := _CJK_MORE.match(text, end):  # 3万5千
+        if more := _CJK_MORE.match(text, end):  # 3万5千, 3만 5천
             rest = int(more.group(1)) * _CJK_SCALES.get(more.group(2), 1)
             mention.values = tuple(value + rest for value in mention.values if isinstance(value, Fraction))
             mention.end = more.end()

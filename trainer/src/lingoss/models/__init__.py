@@ -3,13 +3,14 @@
 
 from lingoss.models.gpt_oss_tokenizer import convert_o200k
 from lingoss.models.identity import ModelCard, model_card, model_digest, write_model_card
-from lingoss.models.load import load_model, load_tokenizer, offline
+from lingoss.models.load import fastest_dtype, load_model, load_tokenizer, offline
 from lingoss.models.smollm2 import convert_smollm2
 
 __all__ = [
     "ModelCard",
     "convert_o200k",
     "convert_smollm2",
+    "fastest_dtype",
     "load_model",
     "load_tokenizer",
     "model_card",

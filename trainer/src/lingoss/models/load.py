@@ -25,6 +25,19 @@ def offline() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
+def fastest_dtype() -> str:
+    """The number format in which this CPU generates fastest: bfloat16 where it multiplies it in hardware.
+
+    Measured on two cores with AMX: 1.6 to 2.3 times the tokens per second of float32. Without such instructions it is
+    emulated and several times slower.
+    """
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split())
+    except OSError:  # not Linux
+        return "float32"
+    return "bfloat16" if flags & {"amx_bf16", "avx512_bf16", "bf16"} else "float32"
+
+
 def load_tokenizer(path: Path | str) -> "PreTrainedTokenizerFast":
     """The tokenizer in `path`, with a padding token.
 

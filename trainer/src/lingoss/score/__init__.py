@@ -16,6 +16,7 @@ Format is a gate, quality multiplies: a penalty that were only subtracted could 
 
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import category
 
 from lingoss import detect as detection
 from lingoss.detect import Detection, detect
@@ -97,9 +98,13 @@ def _language(found: Detection, rules: Rules) -> float:
 
 
 def _weighted_letters(found: Detection, text: str) -> float:
-    """Letters, a Han, kana or Hangul one counted as 2.5: it carries about as much as a short Latin word."""
+    """Letters, a Han, kana or Hangul one counted as 2.5: it carries about as much as a short Latin word.
+
+    Vowel signs (Hindi) are letters too, at most one for each letter.
+    """
     wide = sum(1 for character in text[:200] if "\u3040" <= character <= "\ud7a3")
-    return found.letters + 1.5 * min(wide, found.letters)
+    signs = sum(1 for character in text[:200] if category(character) in ("Mn", "Mc"))
+    return found.letters + 1.5 * min(wide, found.letters) + min(signs, found.letters)
 
 
 def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> Verdict:

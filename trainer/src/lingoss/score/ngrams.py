@@ -6,6 +6,7 @@ so the units here are words, or characters for scripts that write no spaces betw
 """
 
 import re
+from itertools import pairwise
 
 # Scripts without spaces between words: kana, Han, Thai, Lao, Burmese, Khmer.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -15,6 +16,7 @@ _UNIT = re.compile(f"[{_UNSPACED}]|[^{_BREAK}{_UNSPACED}]+")
 
 WORDS = 4  # words that must recur for a repetition; "the number of" recurs in honest text, four words seldom do
 CHARACTERS = 8  # the same for unspaced scripts, where two or three characters make a word
+STUTTER = 12  # words; "no no" is a short answer, not a stutter
 COPIED_WORDS = 5
 COPIED_CHARACTERS = 10
 WINDOW = 24  # characters; for a flood inside one endless "word", which has no word n-grams at all
@@ -37,16 +39,23 @@ def _grams(found: list[str], n: int) -> list[tuple[str, ...]]:
 
 
 def repetition(text: str) -> float:
-    """Share (0..1) of n-grams that already occurred in `text`; for endless words, if more, of character windows."""
+    """Share (0..1) of n-grams that already occurred in `text`; if more, of stuttered words or of character windows."""
     found = units(text)
     grams = _grams(found, _size(found, WORDS, CHARACTERS))
     by_unit = 1.0 - len(set(grams)) / len(grams) if grams else 0.0
+    if len(found) >= STUTTER and len(grams) == len(found) - WORDS + 1:
+        by_unit = max(by_unit, _stutter(found))
     flood = "".join(_ENDLESS.findall(text))
     windows = len(flood) - WINDOW + 1
     if windows <= 0:
         return by_unit
     by_character = 1.0 - len({flood[i : i + WINDOW] for i in range(windows)}) / windows
     return max(by_unit, by_character)
+
+
+def _stutter(found: list[str]) -> float:
+    """Share of words that only repeat the word before ("la la suma suma"), which makes every n-gram a new one."""
+    return sum(1 for before, word in pairwise(found) if word == before and word.isalpha()) / len(found)
 
 
 def copied(text: str, source: str) -> float:

@@ -14,6 +14,7 @@ from lingoss.checkpoints import CheckpointStore, check_tensors
 from lingoss.checkpoints.adapter import WEIGHTS
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
+from lingoss.memory import keep_freed_memory, release
 from lingoss.models import load_model, load_tokenizer, offline
 from lingoss.progress import Progress
 from lingoss.sft.dataset import Encoded, encode_all, fit_length, histogram, require_all, to_dataset
@@ -34,22 +35,21 @@ def run(config: SftConfig) -> runs.RunInfo:
         LingossError: bad input, too little disk, a loss that is not finite, or a checkpoint that cannot be written.
     """
     offline()
+    keep_freed_memory()
     with StopRequest() as stop:
         setting = resolve(config)
         with setting.folder() as folder:
-            if folder.done:
-                print(f"{folder.name} is done: {folder.path}", file=sys.stderr)
-                return runs.read_run(folder.path)
-            finished = _work(setting, folder, stop)
+            if not folder.done:
+                _work(setting, folder, stop)
+        release()
         stop.raise_if_interrupted()
-        info = runs.read_run(folder.path)
-        if finished:
-            print(f"{folder.name} is done: {folder.path}", file=sys.stderr)
-        return info
+    info = runs.read_run(folder.path)
+    print(f"{info.name} is {info.state}: {info.path}", file=sys.stderr)
+    return info
 
 
-def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> bool:
-    """True when the run is finished, False when it was stopped."""
+def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> None:
+    """Everything between the lock and the run's end, which is DONE, or "stopped" when a signal came."""
     config, rows = setting.config, setting.mix.examples
     folder.status("running", total=setting.steps)
     _tell_data(setting)
@@ -69,16 +69,15 @@ def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> bool:
     folder.status("running", step=start)
     _note("start", {"run": folder.name, "step": start, "of": setting.steps, "resumed_from": newest and newest.name})
     if stop:
-        return False
+        return
     with Progress("sft", setting.steps, "steps", done=start) as progress:
         trainer = _trainer(setting, encoded, tokenizer, folder, store, progress, stop)
         with _readable_errors():
             trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if trainer.state.global_step < setting.steps:
         folder.status("stopped", step=trainer.state.global_step)
-        return False
-    _finish(setting, folder, trainer.model, encoded)
-    return True
+    else:
+        _finish(setting, folder, trainer.model, encoded)
 
 
 def _trainer(
