@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("lingoss", deadline=None)
 settings.load_profile("lingoss")
 
+
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Llama of 60,000 parameters with a ChatML tokenizer that was trained on the problem families."""
@@ -40,7 +41,9 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     texts = [chat.messages(row, "think")[-1]["content"] for row in sft_examples(8)]
-    bpe.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=600, special_tokens=special, initial_alphabet=alphabet))
+    bpe.train_from_iterator(
+        texts, trainers.BpeTrainer(vocab_size=600, special_tokens=special, initial_alphabet=alphabet)
+    )
     folder = tmp_path_factory.mktemp("tiny-llama")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>")
     tokenizer.chat_template = chat.template("chatml")
@@ -77,10 +80,10 @@ def gpt_oss_tokenizer_folder() -> Path:
 @pytest.fixture(scope="session")
 def tiny_gpt_oss(tmp_path_factory: pytest.TempPathFactory, gpt_oss_tokenizer_folder: Path) -> Path:
     """A random GptOss of 2 layers (one with a sliding window), 4 experts, top 2, and the true vocabulary."""
-    from lingoss.models import ModelCard, write_model_card
-
     import torch
     from transformers import GptOssConfig, GptOssForCausalLM
+
+    from lingoss.models import ModelCard, write_model_card
 
     folder = tmp_path_factory.mktemp("tiny-gpt-oss")
     shutil.copytree(gpt_oss_tokenizer_folder, folder, dirs_exist_ok=True)
@@ -115,7 +118,7 @@ def prepared_root(model: Path, folder: Path) -> Path:
 
     root = folder / "root"
     root.mkdir()
-    prepare.run(PrepareConfig(root=root, model={"source": str(model)}, prompt_sets=["core"]))
+    prepare.run(PrepareConfig.model_validate({"root": root, "model": {"source": str(model)}, "prompt_sets": ["core"]}))
     return root
 
 

@@ -91,7 +91,9 @@ def _with_step(path: Path, step: int) -> str:
 def test_values_that_are_not_finite_are_never_published(tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path, keep=2)
     store.write(2, filler())
-    with pytest.raises(LingossError, match=r"checkpoint 4 could not be written.*a is not finite; the checkpoint of step 2"):
+    with pytest.raises(
+        LingossError, match=r"checkpoint 4 could not be written.*a is not finite; the checkpoint of step 2"
+    ):
         store.write(4, filler(float("nan")))
     assert steps(store) == [2]
     assert not list(tmp_path.glob(".*"))
@@ -121,7 +123,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 2 MB, where the tests may make one."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip("no right to mount a tmpfs")
     try:
@@ -153,7 +157,9 @@ def test_no_space_by_quota_is_told_as_a_full_disk(tmp_path: Path) -> None:
         CheckpointStore(tmp_path, keep=1).write(2, fill)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00" * 7, b"\xff" * 64, b"\x02" + b"\x00" * 7 + b"[]", b"\x02" + b"\x00" * 7 + b"{}x"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 7, b"\xff" * 64, b"\x02" + b"\x00" * 7 + b"[]", b"\x02" + b"\x00" * 7 + b"{}x"]
+)
 def test_a_file_that_is_no_safetensors_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)

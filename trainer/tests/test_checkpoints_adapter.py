@@ -32,12 +32,14 @@ def test_shapes_on_experts_are_those_of_peft(tiny_gpt_oss: Path) -> None:
 
 
 def test_a_layer_that_is_not_there_is_named_with_those_that_are(tiny_llama: Path) -> None:
-    with pytest.raises(LingossError, match=r"c_attn.*it has down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"):
+    with pytest.raises(
+        LingossError, match=r"c_attn.*it has down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj"
+    ):
         lora_shapes(base_shapes(tiny_llama), 4, ["c_attn"])
 
 
 def test_experts_of_a_dense_model_are_refused(tiny_llama: Path) -> None:
-    with pytest.raises(LingossError, match="the model has no experts: set lora.experts=false"):
+    with pytest.raises(LingossError, match=r"the model has no experts: set lora.experts=false"):
         lora_shapes(base_shapes(tiny_llama), 4, ATTENTION, experts=True)
 
 

@@ -3,6 +3,7 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -189,6 +190,11 @@ def test_output_file_is_whole_or_absent(file, tmp_path: Path, capsys: pytest.Cap
         (["compare", "nowhere"], "nowhere holds no verdicts.jsonl"),
         (["power", "--difference", "3"], "--difference must be a share"),
         (["evaluate"], "no finished run of stage 'prepare'"),
+        (["generate", "--run", "base", "--prompts", "coree", "-o", "out"], "the prompt sets are core, core-crossed,"),
+        (
+            ["generate", "--run", "base", "--adapter", "a", "--prompts", "core", "-o", "out"],
+            "--adapter goes with --model",
+        ),
     ],
 )
 def test_refusals_are_one_line_and_exit_2(
@@ -204,6 +210,35 @@ def test_refusals_are_one_line_and_exit_2(
     assert error.startswith(f"lingoss {command[0]}: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["gate", "folder", "--k", "0"], "argument --k: must be a whole number of at least 1, not '0'"),
+        (["generate", "--limit", "-1"], "argument --limit: must be a whole number of at least 1, not '-1'"),
+        (["generate", "--threads", "two"], "argument --threads: must be a whole number of at least 1, not 'two'"),
+        (["generate", "--temperature", "-0.5"], "argument --temperature: must be 0 (greedy) or a positive number"),
+        (["generate", "--temperature", "nan"], "argument --temperature: must be 0 (greedy) or a positive number"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    option: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(option)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_idle_threads_sleep_in_every_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that what main sets is undone after the test
+    monkeypatch.delenv("OMP_WAIT_POLICY")
+    assert main(["runs", "--root", str(tmp_path)]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert main(["runs", "--root", str(tmp_path)]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == "active"
 
 
 def test_ctrl_c_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, file, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,6 +261,19 @@ def test_head_of_a_pipe_is_no_error(tmp_path: Path) -> None:
 def test_runs_of_an_empty_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", "--root", str(tmp_path)]) == 0
     assert "no runs below" in capsys.readouterr().out
+
+
+def test_runs_are_not_folded_in_a_pipe_and_notes_stand_below(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "runs" / "sft-0123456789ab"
+    broken.mkdir(parents=True)
+    assert main(["runs", "--root", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    heading = next(line for line in printed.splitlines() if "state" in line)
+    assert "parent" not in heading  # no run has one
+    assert "note" not in heading
+    assert f"{broken.name}: " in printed.splitlines()[-1]
 
 
 def test_power_prints_the_known_sizes(capsys: pytest.CaptureFixture[str]) -> None:

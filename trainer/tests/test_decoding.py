@@ -89,6 +89,8 @@ def test_the_ends_of_the_unit_interval_are_tokens_with_a_probability() -> None:
 
 def test_seeds_are_pinned_and_differ() -> None:
     assert sample_seed(0, "p", 0) == 2528248419652215896
-    seeds = {sample_seed(seed, prompt, sample) for seed in (0, 1) for prompt in ("a", "b", "\ud800") for sample in (0, 1, 2)}
+    seeds = {
+        sample_seed(seed, prompt, sample) for seed in (0, 1) for prompt in ("a", "b", "\ud800") for sample in (0, 1, 2)
+    }
     assert len(seeds) == 18
     assert all(0 <= seed < 2**63 for seed in seeds)

@@ -32,7 +32,7 @@ def load(path: Path) -> Any:
 
 @pytest.mark.slow
 def test_base_then_adapter(
-    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from lingoss import sft
 
@@ -65,11 +65,19 @@ def test_base_then_adapter(
     assert samples == ["base", "base", trained.name, trained.name]  # core prompts and gate prompts of each
 
     monkeypatch.setattr(evaluate, "_evaluate", lambda *_: pytest.fail("evaluated again"))
+    capsys.readouterr()
     assert evaluate.run(config(root)).name == second.name
+    assert capsys.readouterr().out == f"{second.name} is done: {second.path / 'report.html'}\n"
+    assert evaluate.plan(config(root))["state"] == "done"
 
 
 def test_plan_counts_completions(tiny_llama: Path, tmp_path: Path) -> None:
-    assert evaluate.plan(config(prepared_root(tiny_llama, tmp_path))) == {
+    root = prepared_root(tiny_llama, tmp_path)
+    found = evaluate.plan(config(root))
+    assert found.pop("run").startswith("evaluate-")
+    assert found == {
+        "parent": runs.find_run(root, "latest:prepare").name,
+        "state": "new",
         "models": ["base"],
         "prompts": 10,
         "gate_prompts": 20,

@@ -10,7 +10,7 @@ import pytest
 
 from lingoss.data import Prompt, jsonl, prompt_digest, prompt_set
 from lingoss.errors import LingossError
-from lingoss.evaluate import decoding, generate as module
+from lingoss.evaluate import decoding, engine
 from lingoss.evaluate.generate import _batches, _Task, generate
 from lingoss.evaluate.scoring import score_row
 from lingoss.models import model_digest
@@ -40,7 +40,12 @@ def test_rows_are_what_score_reads(tiny_llama: Path, tmp_path: Path) -> None:
     for row in rows:
         prompt = known[row["prompt_id"]]
         assert row["id"] == f"{prompt.id}:{row['sample']}"
-        assert (row["item"], row["family"], row["format"], row["crossed"]) == (prompt.item, prompt.family, "think", True)
+        assert (row["item"], row["family"], row["format"], row["crossed"]) == (
+            prompt.item,
+            prompt.family,
+            "think",
+            True,
+        )
         assert row["request"] == {
             "question": prompt.question,
             "question_language": prompt.question_language,
@@ -74,7 +79,7 @@ def test_the_same_call_gives_the_same_texts_and_a_finished_one_does_nothing(
     first = draw(tiny_llama, tmp_path / "a")
     assert by_key(first) == by_key(draw(tiny_llama, tmp_path / "b"))
     assert by_key(first) != by_key(draw(tiny_llama, tmp_path / "c", seed=4))
-    monkeypatch.setattr(module, "load_model", lambda *a, **k: pytest.fail("it loaded the model"))
+    monkeypatch.setattr(engine, "load_model", lambda *a, **k: pytest.fail("it loaded the model"))
     assert draw(tiny_llama, tmp_path / "a") == first
 
 
@@ -86,7 +91,12 @@ def test_texts_do_not_depend_on_the_grouping(tiny_llama: Path, tmp_path: Path) -
 
 def test_it_goes_on_where_it_was_killed(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = draw(tiny_llama, tmp_path / "whole")
-    original, calls = decoding.decode_batch, []
+    original = decoding.decode_batch
+    calls: list[int] = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(len(args[2]))
+        return original(*args, **kwargs)
 
     def interrupted(*args: Any, **kwargs: Any) -> Any:
         calls.append(len(args[2]))
@@ -103,7 +113,7 @@ def test_it_goes_on_where_it_was_killed(tiny_llama: Path, tmp_path: Path, monkey
     with (tmp_path / "out" / "samples.jsonl").open("a") as stream:
         stream.write('{"prompt_id": "x", "sam')
     calls.clear()
-    monkeypatch.setattr(decoding, "decode_batch", lambda *a, **k: (calls.append(len(a[2])), original(*a, **k))[1])
+    monkeypatch.setattr(decoding, "decode_batch", counted)
     rows = draw(tiny_llama, tmp_path / "out", batch_tokens=1)
     assert sum(calls) == 10
     assert by_key(rows) == by_key(whole)
@@ -125,6 +135,18 @@ def test_another_model_prompt_set_or_sampling_is_refused(tiny_llama: Path, tmp_p
     assert (tmp_path / "out" / "samples.jsonl").read_bytes() == before
 
 
+def test_two_calls_at_once_do_not_mix(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = decoding.decode_batch
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Any:
+        with pytest.raises(LingossError, match=r"held by|holds"):
+            draw(tiny_llama, tmp_path / "out")
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(decoding, "decode_batch", meanwhile)
+    assert len(draw(tiny_llama, tmp_path / "out")) == 12
+
+
 def test_a_bad_prompt_is_a_row_and_the_rest_goes_on(tiny_llama: Path, tmp_path: Path) -> None:
     long = replace(PROMPTS[0], id="long", question="mille " * 2000)
     rows = draw(tiny_llama, tmp_path / "out", [long, *PROMPTS[1:]])
@@ -144,13 +166,18 @@ def test_a_failing_batch_becomes_error_rows_that_are_tried_again(
             raise RuntimeError("out of memory\nlong trace")
         return original(*args, **kwargs)
 
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        lengths.append(len(args[1][0]))
+        return original(*args, **kwargs)
+
     lengths: list[int] = []
-    monkeypatch.setattr(decoding, "decode_batch", lambda *a, **k: (lengths.append(len(a[1][0])), original(*a, **k))[1])
+    monkeypatch.setattr(decoding, "decode_batch", noted)
     whole = draw(tiny_llama, tmp_path / "whole", batch_tokens=1)
     monkeypatch.setattr(decoding, "decode_batch", failing)
     rows = draw(tiny_llama, tmp_path / "out", batch_tokens=1)
     bad = [row for row in rows if "error" in row]
-    assert bad and all(row["error"] == "generation failed: out of memory" for row in bad)
+    assert bad
+    assert all(row["error"] == "generation failed: out of memory" for row in bad)
     assert len(rows) == 12
     monkeypatch.setattr(decoding, "decode_batch", original)
     assert by_key(draw(tiny_llama, tmp_path / "out", batch_tokens=1)) == by_key(whole)
@@ -163,7 +190,9 @@ def test_an_adapter_changes_the_texts_and_the_card(tiny_llama: Path, tmp_path: P
     from lingoss.models import load_model
 
     torch.manual_seed(1)
-    model = get_peft_model(load_model(tiny_llama), LoraConfig(r=4, target_modules=["q_proj", "up_proj"], init_lora_weights=False))
+    model = get_peft_model(
+        load_model(tiny_llama), LoraConfig(r=4, target_modules=["q_proj", "up_proj"], init_lora_weights=False)
+    )
     model.save_pretrained(tmp_path / "adapter")
     base, adapted = draw(tiny_llama, tmp_path / "a"), draw(tiny_llama, tmp_path / "b", adapter=tmp_path / "adapter")
     assert by_key(base) != by_key(adapted)

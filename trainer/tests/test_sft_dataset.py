@@ -89,7 +89,7 @@ def test_rows_that_are_too_long_are_refused_by_name(rows: list[Example], tokeniz
     place = next(i for i, one in enumerate(encoded) if len(one.ids) == longest)
     with pytest.raises(LingossError) as refused:
         fit_length(encoded, rows, longest - 1, 1024)
-    assert f"{rows[place].id} ({longest} tokens)" in str(refused.value)
+    assert f"{place + 1} (id {rows[place].id}, {longest} tokens)" in str(refused.value)
     assert f"longer than max_length={longest - 1}" in str(refused.value)
     assert f"set max_length={longest} or null" in str(refused.value)
     with pytest.raises(LingossError, match=rf"the model's context of {longest - 1} tokens.*take these rows out"):

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import prepared_root, tiny_sft
-from test_sft_run import Crash, adapter, crash_at, equal
 
+from conftest import prepared_root, tiny_sft
 from lingoss.sft import run
+from test_sft_run import Crash, adapter, crash_at, equal
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,9 @@ def settings(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_killed_run_ends_as_an_undisturbed_one(tiny_gpt_oss: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_ends_as_an_undisturbed_one(
+    tiny_gpt_oss: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = prepared_root(tiny_gpt_oss, tmp_path)
     undisturbed = run(tiny_sft(root, **settings(run="undisturbed")))
     assert undisturbed.done_record()["lineage"]["base"]["hub_id"] == "lingoss-tests/tiny-gpt-oss"

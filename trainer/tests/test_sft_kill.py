@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import prepared_root, tiny_sft
-from test_sft_run import adapter, equal
 
+from conftest import prepared_root, tiny_sft
 from lingoss import config, runs
 from lingoss.sft import run
+from test_sft_run import adapter, equal
 
 Wait = Callable[["subprocess.Popen[str]", Path], None]
 
@@ -58,7 +58,9 @@ def test_signals_of_every_kind_at_any_moment_end_in_the_same_adapter(tiny_llama:
         (until_step(8), signal.SIGINT, 130),
         (until_step(11), signal.SIGKILL, -signal.SIGKILL),
     ):
-        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
             wait(process, root / "runs")
             process.send_signal(number)
             _, errors = process.communicate(timeout=120)
@@ -68,7 +70,11 @@ def test_signals_of_every_kind_at_any_moment_end_in_the_same_adapter(tiny_llama:
     assert info.done
     assert equal(adapter(info), adapter(undisturbed))
     assert [row["step"] for row in runs.read_metrics(info.path / "metrics.jsonl")] == list(range(1, 13))
-    started = next(told for line in last.stderr.splitlines() if line.startswith("{") and (told := json.loads(line))["task"] == "start")
+    started = next(
+        told
+        for line in last.stderr.splitlines()
+        if line.startswith("{") and (told := json.loads(line))["task"] == "start"
+    )
     assert started["step"] == 9  # the newest checkpoint: one every three steps, and those of the two graceful stops
     again = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert f"{info.name} is done" in again.stderr

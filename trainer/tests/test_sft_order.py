@@ -17,7 +17,7 @@ def test_each_example_is_seen_once_in_every_epoch(lengths: list[int], batch: int
     planned = plan_steps(lengths, batch, steps, epochs * len(lengths), seed)
     assert len(planned) == steps
     assert [len(step) for step in planned[:-1]] == [batch] * (steps - 1)
-    assert Counter(i for step in planned for i in step) == Counter({i: epochs for i in range(len(lengths))})
+    assert Counter(i for step in planned for i in step) == Counter(dict.fromkeys(range(len(lengths)), epochs))
 
 
 @given(lengths=LENGTHS, batch=st.integers(1, 9), steps=st.integers(1, 40), seed=st.integers(0, 99))
@@ -29,7 +29,9 @@ def test_with_max_steps_every_step_is_full(lengths: list[int], batch: int, steps
 
 
 @given(lengths=LENGTHS, batch=st.integers(1, 9), steps=st.integers(1, 40))
-def test_steps_are_sorted_inside_so_that_micro_batches_need_little_padding(lengths: list[int], batch: int, steps: int) -> None:
+def test_steps_are_sorted_inside_so_that_micro_batches_need_little_padding(
+    lengths: list[int], batch: int, steps: int
+) -> None:
     for step in plan_steps(lengths, batch, steps, 0, 0):
         assert [lengths[i] for i in step] == sorted((lengths[i] for i in step), reverse=True)
 

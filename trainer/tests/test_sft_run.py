@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import prepared_root, tiny_sft
 from safetensors.torch import load_file
 
+from conftest import prepared_root, tiny_sft
 from lingoss import runs
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
@@ -23,7 +23,8 @@ OnStep = Callable[[int], None]
 
 
 def adapter(info: runs.RunInfo) -> Tensors:
-    return load_file(info.path / "adapter" / "adapter_model.safetensors")
+    tensors: Tensors = load_file(info.path / "adapter" / "adapter_model.safetensors")
+    return tensors
 
 
 def equal(one: Tensors, other: Tensors) -> bool:
@@ -103,7 +104,10 @@ def test_the_adapter_changes_the_model_and_has_a_loss_that_falls(root: Path) -> 
     config = tiny_sft(
         root,
         max_steps=30,
-        lora={"rank": 16, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]},
+        lora={
+            "rank": 16,
+            "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"],
+        },
         checkpoint={"save_steps": 30},
         optimizer={"learning_rate": 0.03},
     )
@@ -165,13 +169,32 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     assert equal(adapter(undisturbed), adapter(info))
 
 
+def test_free_settings_may_change_when_a_run_goes_on(
+    root: Path, on_step: Callable[[OnStep], None], undisturbed: runs.RunInfo
+) -> None:
+    on_step(crash_at(5))
+    with pytest.raises(Crash):
+        run(tiny_sft(root))
+    saved = []
+    on_step(lambda done: saved.append(sorted(p.name for p in (root / "runs").glob("sft-*/checkpoints/checkpoint-*"))))
+    info = run(tiny_sft(root, per_device_batch=4, checkpoint={"save_steps": 1, "keep": 1}))
+    assert saved == [["checkpoint-2", "checkpoint-4"], ["checkpoint-5"]]
+    assert info.name == run(tiny_sft(root)).name
+    for name, tensor in adapter(info).items():
+        assert torch.allclose(tensor, adapter(undisturbed)[name], atol=1e-3), name
+
+
 @pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, None), (signal.SIGINT, KeyboardInterrupt)])
 def test_a_signal_saves_and_stops_and_the_run_goes_on(
-    root: Path, on_step: Callable[[OnStep], None], undisturbed: runs.RunInfo, number: int, raised: type[BaseException] | None
+    root: Path,
+    on_step: Callable[[OnStep], None],
+    undisturbed: runs.RunInfo,
+    number: int,
+    raised: type[BaseException] | None,
 ) -> None:
     config = tiny_sft(root, checkpoint={"save_steps": 100})
     before = signal.getsignal(number)
-    sent = []
+    sent: list[int] = []
 
     def send_once(done: int) -> None:
         if done == 2 and not sent:
@@ -202,11 +225,14 @@ def test_a_loss_that_is_not_finite_stops_the_run(root: Path, monkeypatch: pytest
         return loss * torch.nan if self.state.global_step == 4 else loss
 
     monkeypatch.setattr(SFTTrainer, "compute_loss", poisoned)
-    with pytest.raises(LingossError, match=r"the loss of step 5 is nan, so the run stops before it reaches the weights"):
+    with pytest.raises(
+        LingossError, match=r"the loss of step 5 is nan, so the run stops before it reaches the weights"
+    ):
         run(tiny_sft(root))
     failed = next(one for one in runs.list_runs(root) if one.stage == "sft")
     assert failed.state == "failed"
-    assert failed.reason is not None and failed.reason.startswith("the loss of step 5 is nan")
+    assert failed.reason is not None
+    assert failed.reason.startswith("the loss of step 5 is nan")
     assert sorted(p.name for p in (failed.path / "checkpoints").iterdir()) == ["checkpoint-2", "checkpoint-4"]
     assert [row["step"] for row in runs.read_metrics(failed.path / "metrics.jsonl")] == [1, 2, 3, 4]
 
@@ -224,9 +250,9 @@ def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(
 ) -> None:
     import errno
 
-    from lingoss.checkpoints import store
+    from lingoss.checkpoints import manifest, store
 
-    original = store.write_manifest
+    original = manifest.write_manifest
 
     def write(folder: Path, step: int) -> None:
         if step == 4:
@@ -243,12 +269,16 @@ def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(
 
 def test_a_run_that_cannot_fit_is_refused_before_it_starts(root: Path, on_step: Callable[[OnStep], None]) -> None:
     on_step(lambda done: pytest.fail("it trained"))
-    with pytest.raises(LingossError, match=r"more than checkpoint.disk_budget_gb=1e-06: lower checkpoint.keep \(now 2\)"):
+    with pytest.raises(
+        LingossError, match=r"more than checkpoint.disk_budget_gb=1e-06: lower checkpoint.keep \(now 2\)"
+    ):
         run(tiny_sft(root, checkpoint={"disk_budget_gb": 1e-6}))
     with pytest.raises(LingossError, match="c_attn, which the model does not have"):
         run(tiny_sft(root, lora={"target_modules": ["c_attn"]}))
     with pytest.raises(LingossError, match="rows are longer than max_length=100"):
         run(tiny_sft(root, max_length=100))
+    with pytest.raises(LingossError, match=r"logging.report_to is trackio, which is not installed"):
+        run(tiny_sft(root, logging={"report_to": "trackio"}))
 
 
 def test_without_prepare_there_is_nothing_to_train(tmp_path: Path) -> None:
@@ -285,7 +315,11 @@ def test_plan_says_what_run_does(root: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_plan_before_prepare_estimates(tmp_path: Path) -> None:
-    planned = plan(SftConfig(root=tmp_path, data={"examples_per_language": 4}, epochs=2.0, global_batch=8))
+    planned = plan(
+        SftConfig.model_validate(
+            {"root": tmp_path, "data": {"examples_per_language": 4}, "epochs": 2.0, "global_batch": 8}
+        )
+    )
     assert "needs a finished run of stage prepare" in planned["parent"]
     assert (planned["rows"]["all"], planned["steps"], planned["examples_seen"]) == (20, 5, 40)
     assert planned["data"]["counted"] == "estimate, before prepare"

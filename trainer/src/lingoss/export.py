@@ -132,7 +132,9 @@ def _write_card(root: Path, subject: _Subject, target: Path, merged: bool) -> No
         "lingoss": __version__,
     }
     runs.write_json(target / RECORD, record)
-    (target / "README.md").write_text(model_card_text(subject.run, subject.record, subject.languages, digests, summaries, merged), encoding="utf-8")
+    (target / "README.md").write_text(
+        model_card_text(subject.run, subject.record, subject.languages, digests, summaries, merged), encoding="utf-8"
+    )
 
 
 def _summaries(root: Path, name: str) -> list[dict[str, Any]]:
@@ -214,4 +216,6 @@ def _measured(summaries: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _cell(summary: Mapping[str, Any], language: str, metric: str) -> str:
     rate = summary["cells"].get(language, {}).get("all", {}).get("rates", {}).get(metric)
-    return f"{rate['k']}/{rate['n']} ({100 * rate['low']:.0f} to {100 * rate['high']:.0f} %)" if rate else "none counted"
+    return (
+        f"{rate['k']}/{rate['n']} ({100 * rate['low']:.0f} to {100 * rate['high']:.0f} %)" if rate else "none counted"
+    )

@@ -34,8 +34,15 @@ class Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[unit]}"))
-            bar = Bar(*columns, TimeRemainingColumn(), TextColumn("{task.fields[facts]}"), console=Console(file=self._stream))
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[unit]}"),
+            )
+            bar = Bar(
+                *columns, TimeRemainingColumn(), TextColumn("{task.fields[facts]}"), console=Console(file=self._stream)
+            )
             bar.add_task(self._task, total=self._total, completed=self._done, unit=self._unit, facts="")
             bar.start()
             self._bar = bar
@@ -52,7 +59,9 @@ class Progress:
         line |= {"seconds": round(time.monotonic() - self._start, 1), **facts}
         print(json.dumps(line, ensure_ascii=False), file=self._stream, flush=True)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._bar is not None:
             self._bar.stop()
 

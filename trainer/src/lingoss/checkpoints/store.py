@@ -74,7 +74,7 @@ class CheckpointStore:
         What a killed process left half written is removed.
         """
         self._clear_aside()
-        bad = []
+        bad: list[BadCheckpoint] = []
         for _, path in reversed(self._folders()):
             reason = self._reason(path)
             if reason is None:

@@ -22,8 +22,11 @@ first steps
   lingoss detect FILE.jsonl            which language is each text in?
   lingoss score FILE.jsonl             reward and every term of it, for texts you have
 
-stages (each takes --config FILE.yaml, --set a.b=c and --dry-run; the Helm chart mounts the same YAML)
-  prepare -> sft -> evaluate -> gate -> ...
+stages (each takes --config FILE.yaml, --set a.b=c and --dry-run)
+  prepare -> sft -> evaluate
+
+an evaluation by hand
+  generate -> score -> report, compare, gate, accept
 
 `lingoss COMMAND --help` teaches each command. Files are JSON lines; `-` reads standard input.
 """
@@ -44,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = parser().parse_args(argv)
+    # Before torch is loaded: idle threads sleep. Spinning ones make a busy machine about ten times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         return int(arguments.run(arguments) or 0)
     except LingossError as error:

@@ -6,15 +6,56 @@ Each works on folders: `generate` makes one, `score FOLDER` adds the verdicts, t
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lingoss.cli.folders import WIDE
 from lingoss.errors import LingossError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from lingoss.evaluate.rows import ScoredRun
 
 FOLDER = "a folder that `lingoss generate` made and `lingoss score` scored"
+EXAMPLES = {
+    "generate": """\
+example:  lingoss generate --run base --root work --prompts core-crossed --limit 10 -o base
+          lingoss generate --run latest:sft --root work --prompts core-crossed --limit 10 -o sft
+          lingoss score base && lingoss score sft && lingoss report base sft -o page
+
+Prompts of your own: JSON lines {"question": "...", "reasoning_language": "fr", "answer_language": "fr", "gold": "4"};
+only `question` is needed. The same command goes on where it was stopped.""",
+    "report": """\
+example:  lingoss report base sft -o page        earliest first; how to read it: docs/report.md
+
+Texts of your own: copy their rows (see `lingoss score --help`) to FOLDER/samples.jsonl, then `lingoss score FOLDER`.""",
+    "compare": "example:  lingoss compare base sft",
+    "gate": "example:  lingoss generate --run latest:sft --root work --prompts validation --k 8 --temperature 1 -o drawn\n"
+    "          lingoss score drawn && lingoss gate drawn\n\n"
+    "What each outcome means: docs/report.md. `lingoss evaluate` does all this in one.",
+    "accept": "example:  lingoss accept grpo sft\n\nPrints accept or keep, with the reasons.",
+    "power": "example:  lingoss power --difference 0.05",
+}
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return int(text)
+
+
+def temperature(text: str) -> float:
+    """A sampling temperature, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be 0 (greedy) or a positive number, not {text!r}")
+    return value
 
 
 def add(commands: Any) -> None:
@@ -44,7 +85,9 @@ def add(commands: Any) -> None:
     gate.add_argument(
         "--baseline", type=Path, metavar="FOLDER", help="its parent on those prompts: was correctness kept?"
     )
-    gate.add_argument("--k", type=int, default=8, help="samples of each prompt that count (default: 8, as GRPO draws)")
+    gate.add_argument(
+        "--k", type=positive, default=8, help="samples of each prompt that count (default: 8, as GRPO draws)"
+    )
     gate.add_argument(
         "--waive-prompts", action="store_true", help="decide from fewer than 64 prompts a language; the reasons say so"
     )
@@ -71,7 +114,9 @@ def add(commands: Any) -> None:
 
 
 def _command(commands: Any, name: str, work: Any, title: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=title, description=title)
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=title, description=title, epilog=EXAMPLES[name], formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.set_defaults(run=work)
     return parser
 
@@ -94,17 +139,17 @@ def _generate_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="FOLDER", help="where samples.jsonl and run.json go"
     )
     parser.add_argument("--languages", default="en,fr,de,es,it", metavar="en,fr,…", help="languages of a built-in set")
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N prompts")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N prompts")
     parser.add_argument("--format", default="think", help="chat format: think, plain or harmony (default: think)")
-    parser.add_argument("--k", type=int, default=1, help="samples of each prompt (default: 1)")
-    parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
-    parser.add_argument("--max-new-tokens", type=int, default=512, help="longest completion (default: 512)")
+    parser.add_argument("--k", type=positive, default=1, help="samples of each prompt (default: 1)")
+    parser.add_argument("--temperature", type=temperature, default=0.0, help="0 is greedy (default)")
+    parser.add_argument("--max-new-tokens", type=positive, default=512, help="longest completion (default: 512)")
     parser.add_argument(
-        "--batch-tokens", type=int, default=16384, help="most tokens generated at once (default: 16384)"
+        "--batch-tokens", type=positive, default=16384, help="most tokens generated at once (default: 16384)"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--threads", type=int, help="CPU threads (default: torch's choice)")
+    parser.add_argument("--threads", type=positive, help="CPU threads (default: torch's choice)")
 
 
 def _generate(arguments: argparse.Namespace) -> int:
@@ -113,8 +158,12 @@ def _generate(arguments: argparse.Namespace) -> int:
     from lingoss.data.prompt_sets import NAMES
     from lingoss.evaluate.generate import generate
 
+    if arguments.reference and arguments.adapter:
+        raise LingossError("--adapter goes with --model; --run brings its own adapter: leave one of them out")
     if arguments.prompts in NAMES:
-        rows = prompt_set(arguments.prompts, arguments.languages.split(","))
+        rows = prompt_set(arguments.prompts, [code.strip() for code in arguments.languages.split(",") if code.strip()])
+    elif not Path(arguments.prompts).exists():
+        raise LingossError(f"--prompts {arguments.prompts}: no such file, and the prompt sets are {', '.join(NAMES)}")
     else:
         rows = read_prompts(arguments.prompts)
     model, adapter = arguments.model, arguments.adapter
@@ -165,9 +214,14 @@ def _read(folders: list[Path]) -> "list[ScoredRun]":
     return found
 
 
-def _report(arguments: argparse.Namespace) -> int:
+def _console() -> "Console":
+    """Standard output; into a file or a pipe a fixed width that leaves the tables whole."""
     from rich.console import Console
 
+    return Console(width=None if sys.stdout.isatty() else 120)
+
+
+def _report(arguments: argparse.Namespace) -> int:
     from lingoss.evaluate.compare import check_comparable, compare
     from lingoss.evaluate.report import ReportData, terminal, write_reports
     from lingoss.evaluate.summary import summarise
@@ -176,7 +230,7 @@ def _report(arguments: argparse.Namespace) -> int:
     for run in found[1:]:
         check_comparable(found[0], run)
     data = ReportData(found, [summarise(run) for run in found], compare(found) if len(found) > 1 else [])
-    Console().print(terminal.build(data))
+    _console().print(terminal.build(data))
     if arguments.output:
         for name in write_reports(data, arguments.output):
             print(arguments.output / name)
@@ -184,8 +238,6 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-
     from lingoss.evaluate.compare import compare
     from lingoss.evaluate.report import terminal
 
@@ -194,7 +246,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         print(json.dumps([one.to_dict() for one in found], indent=2))
         return 0
     for comparison in found:
-        Console().print(terminal.comparison(comparison))
+        _console().print(terminal.comparison(comparison))
     return 0
 
 
@@ -251,5 +303,5 @@ def _power(arguments: argparse.Namespace) -> int:
         table.add_column(name, justify="right" if name == "prompts" else "left")
     for need in power.table(arguments.difference, arguments.power):
         table.add_row(need.design, need.assumption, f"{need.alpha:g}", f"{need.prompts:,}")
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
     return 0

@@ -3,9 +3,13 @@
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+WIDE = 250
+"""Columns of a table that goes to a file or a pipe: nothing is folded there."""
 
 
 def add(commands: Any) -> None:
@@ -43,12 +47,18 @@ def _runs(arguments: argparse.Namespace) -> int:
     if not rows:
         print(f"no runs below {arguments.root / 'runs'}; `lingoss prepare --set root={arguments.root}` makes the first")
         return 0
-    table = Table(box=SIMPLE_HEAD)
-    for name in runs.HEADERS:
-        table.add_column(name, overflow="fold", no_wrap=name in ("run", "state", "started"))
+    # Empty columns are left out and notes stand below, so that names stay whole in 80 columns.
+    columns = zip(runs.HEADERS, *(row.cells() for row in rows), strict=True)
+    shown = [(name, cells) for name, *cells in columns if name != "note" and any(cells)]
+    table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
+    for name, _ in shown:
+        table.add_column(name, overflow="fold", no_wrap=name != "parent")
+    for line in zip(*(cells for _, cells in shown), strict=True):
+        table.add_row(*(Text(cell) for cell in line))
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row.cells()))
-    Console().print(table)
+        if row.note:
+            print(f"{row.name}: {row.note}")
     return 0
 
 

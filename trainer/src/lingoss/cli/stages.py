@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""The stages: `prepare`, `sft`, `evaluate`, each from the YAML that the Helm chart mounts, and `demo`, which runs all."""
+"""The stages: `prepare`, `sft`, `evaluate`, each from one YAML file and `--set`, and `demo`, which runs all."""
 
 import argparse
 import importlib
@@ -69,7 +69,11 @@ def _stage(arguments: argparse.Namespace) -> int:
 
         print(config.dump(settings), end="")
         print("---\n# plan")
-        print(yaml.safe_dump(room.plan(settings), sort_keys=False, allow_unicode=True), end="")
+        # Innermost lists and mappings on one line each: a language table is long enough as it is.
+        plan = yaml.safe_dump(
+            room.plan(settings), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120
+        )
+        print(plan, end="")
         return 0
     room.run(settings)
     return 0

@@ -35,7 +35,8 @@ def add(commands: Any) -> None:
         _transcript,
         "Split raw model output into reasoning and answer, and say whether it is well formed and complete.",
         "rows:  {format: harmony|think|plain, text, finish_reason?: stop|length}\n"
-        "       adds  parsed: {reasoning, answer, format_ok, truncated}",
+        "       adds  parsed: {reasoning, answer, format_ok, truncated}\n\n"
+        'example:  echo \'{"format": "think", "text": "<think>2 + 2 = 4.</think>4"}\' | lingoss transcript -',
     )
     score = _command(
         commands,
@@ -47,7 +48,11 @@ def add(commands: Any) -> None:
         "       adds  verdict: {format_ok, truncated, reasoning, answer, grade, grade_rule, lengths, repetition,\n"
         "                       prompt_copy, terms, reward}\n"
         "What `lingoss generate` writes is such a file; no model and no GPU is needed, so score as often as you like.\n"
-        "Given the folder that `generate` made instead of a file, the verdicts are written into it.",
+        "Given the folder that `generate` made instead of a file, the verdicts are written into it.\n"
+        "Languages may be codes or names; without `gold` no answer is graded.\n\n"
+        'example:  echo \'{"format": "think", "text": "<think>Deux et deux font quatre.</think>Cela fait 4.",\n'
+        '                 "request": {"question": "How much is 2 + 2?", "question_language": "en",\n'
+        '                 "reasoning_language": "fr", "answer_language": "fr", "gold": 4}}\' | tr -d "\\n" | lingoss score -',
     )
     score.add_argument("--languages", metavar="en,fr,…", help="candidates of the detector")
     score.set_defaults(run=_score_file_or_folder)

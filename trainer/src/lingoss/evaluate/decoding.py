@@ -116,7 +116,12 @@ def _decode(
 def _forward(model: Any, ids: torch.Tensor, mask: torch.Tensor, position: torch.Tensor, cache: Cache) -> torch.Tensor:
     """Logits of the last position of each row, [rows, vocabulary]."""
     result = model(
-        input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True, logits_to_keep=1
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=position,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
     )
     return result.logits[:, -1].float()  # type: ignore[no-any-return]
 

@@ -9,24 +9,25 @@ machine, with the same threads and batch size, the same call gives the same text
 resumed run, another `batch_tokens`) rounds the logits differently in their last bits, so now and then a text differs.
 """
 
+import contextlib
 import os
 import platform
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lingoss import __version__, runs
-from lingoss.data import Prompt, chat, jsonl, prompt_digest
+from lingoss.data import Prompt, jsonl, prompt_digest
 from lingoss.errors import LingossError
-from lingoss.memory import keep_freed_memory, release
-from lingoss.models import load_model, load_tokenizer, model_card, model_digest
+from lingoss.evaluate.engine import Engine
+from lingoss.models import model_card, model_digest
+from lingoss.models.memory import keep_freed_memory, release
 from lingoss.progress import Progress
-from lingoss.transcript import chat_format
-
-if TYPE_CHECKING:
-    from lingoss.evaluate.decoding import Continuation
+from lingoss.runs.lock import BEAT, Lock
 
 SAMPLES, CARD = "samples.jsonl", "run.json"
 Row = dict[str, Any]
@@ -71,8 +72,8 @@ def generate(
         raise LingossError(f"k={k}, max_new_tokens={max_new_tokens} and batch_tokens={batch_tokens} must be positive")
     if not prompts:
         raise LingossError("no prompts to generate from")
-    if len({prompt.id for prompt in prompts}) < len(prompts):
-        raise LingossError(f"prompt ids repeat: {_repeated(prompts)}; every prompt needs an id of its own")
+    if repeated := [name for name, count in Counter(prompt.id for prompt in prompts).items() if count > 1]:
+        raise LingossError(f"prompt ids repeat: {', '.join(repeated[:5])}; every prompt needs an id of its own")
     identity = {
         "model_digest": model_digest(model),
         "adapter_digest": model_digest(adapter) if adapter else None,
@@ -84,44 +85,37 @@ def generate(
         "seed": seed,
         "dtype": dtype,
     }
-    _claim(folder, identity)
-    keys = {(prompt.id, sample) for prompt in prompts for sample in range(k)}
-    done = _drop_errors(folder / SAMPLES) & keys
-    base = model_card(model)
-    card = identity | {
-        "hub_id": base.hub_id,
-        "revision": base.revision,
-        "prompts": len(prompts),
-        "prompt_set": "+".join(dict.fromkeys(prompt.split for prompt in prompts if prompt.split)),
-        "batch_tokens": batch_tokens,
-        "started": _now(),
-        **_surroundings(),
-    }
-    if keys <= done:
-        return _read_card(folder) or card
-    runs.write_json(folder / CARD, card)
-    keep_freed_memory()
-    start = time.monotonic()
-    with _Engine(model, adapter, format, dtype, threads) as engine, jsonl.Writer(folder / SAMPLES, sync_every=1 << 30) as out:
-        loaded = time.monotonic()
-        tokens = _draw_all(engine, out, prompts, done, identity, batch_tokens)
-    seconds = time.monotonic() - loaded
-    release()
-    card |= {
-        "finished": _now(),
-        "threads": engine.threads,
-        "load_seconds": round(loaded - start, 1),
-        "seconds": round(seconds, 1),
-        "new_tokens": tokens,
-        "tokens_per_s": round(tokens / max(seconds, 1e-9), 1),
-        "resumed_with": len(done),
-    }
-    runs.write_json(folder / CARD, card)
+    wanted = {(prompt.id, sample) for prompt in prompts for sample in range(k)}
+    card = _claim(folder, identity)
+    if card and wanted <= _done(folder / SAMPLES):
+        return card
+    with _alone(folder):
+        _claim(folder, identity)
+        done = _drop_errors(folder / SAMPLES) & wanted
+        card = identity | _origin(model, prompts) | {"batch_tokens": batch_tokens, "started": _now()}
+        runs.write_json(folder / CARD, card)
+        keep_freed_memory()
+        start = time.monotonic()
+        with Engine(model, adapter, format, dtype, threads) as engine, _writer(folder) as out:
+            loaded = time.monotonic()
+            tokens = _draw_all(engine, out, prompts, done, identity, batch_tokens)
+        seconds = time.monotonic() - loaded
+        release()
+        card |= {
+            "finished": _now(),
+            "threads": engine.threads,
+            "load_seconds": round(loaded - start, 1),
+            "seconds": round(seconds, 1),
+            "new_tokens": tokens,
+            "tokens_per_s": round(tokens / max(seconds, 1e-9), 1),
+            "resumed_with": len(done),
+        }
+        runs.write_json(folder / CARD, card)
     return card
 
 
 def _draw_all(
-    engine: "_Engine",
+    engine: Engine,
     out: jsonl.Writer,
     prompts: Sequence[Prompt],
     done: set[tuple[str, int]],
@@ -146,15 +140,7 @@ def _draw_all(
                 progress.advance(len(left))
         tokens, start = 0, time.monotonic()
         for batch in _batches(tasks, limit, batch_tokens):
-            try:
-                rows = engine.complete(batch, identity)
-            except (RuntimeError, MemoryError, ValueError, LookupError) as error:
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-                rows = [
-                    {**_row(task.prompt, sample, identity), "error": f"generation failed: {reason}"}
-                    for task in batch
-                    for sample in task.samples
-                ]
+            rows = _complete(engine, batch, identity)
             for row in rows:
                 out.write(row)
                 tokens += row.get("new_tokens", 0)
@@ -164,75 +150,46 @@ def _draw_all(
     return tokens
 
 
-class _Engine:
-    """A loaded model with its tokenizer, and the chat format's idea of prompt and stop."""
+def _complete(engine: Engine, batch: Sequence[_Task], identity: Mapping[str, Any]) -> list[Row]:
+    """One row for each wanted sample; when the batch cannot be computed, they are error rows and the rest goes on."""
+    from lingoss.evaluate.decoding import Draw, sample_seed
 
-    def __init__(self, model: Path, adapter: Path | None, format: str, dtype: str, threads: int | None) -> None:
-        self._format, self._stop = format, chat_format(format).STOP
-        self._tokenizer: Any = load_tokenizer(model)
-        self._model: Any = load_model(model, adapter, dtype)
-        import torch
-
-        self._threads_before = torch.get_num_threads()
-        if threads:
-            torch.set_num_threads(threads)
-        self.threads = torch.get_num_threads()
-        if torch.cuda.is_available():
-            self._model.to("cuda")
-        self._context = int(self._model.config.max_position_embeddings)
-        self._stop_ids = self._all_stop_ids()
-
-    def __enter__(self) -> "_Engine":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        import torch
-
-        torch.set_num_threads(self._threads_before)
-
-    def encode(self, prompt: Prompt, max_new_tokens: int) -> list[int]:
-        """Token ids of the rendered prompt. LingossError when it leaves no room for the completion."""
-        ids: list[int] = self._tokenizer(chat.prompt_text(prompt, self._format), add_special_tokens=False)["input_ids"]
-        if len(ids) + max_new_tokens > self._context:
-            raise LingossError(
-                f"the prompt has {len(ids)} tokens; with max_new_tokens={max_new_tokens} that is more than the model's "
-                f"context of {self._context}"
-            )
-        return ids
-
-    def complete(self, batch: Sequence[_Task], identity: Mapping[str, Any]) -> list[Row]:
-        """One row for each wanted sample of the batch."""
-        from lingoss.evaluate.decoding import Draw, decode_batch, sample_seed
-
-        wanted = [(place, task.prompt, sample) for place, task in enumerate(batch) for sample in task.samples]
-        draws = [Draw(place, sample_seed(identity["seed"], prompt.id, sample)) for place, prompt, sample in wanted]
-        drawn = decode_batch(
-            self._model,
-            [task.ids for task in batch],
-            draws,
-            self._stop_ids,
-            identity["max_new_tokens"],
-            identity["temperature"],
+    wanted = [(place, task.prompt, sample) for place, task in enumerate(batch) for sample in task.samples]
+    rows = [_row(prompt, sample, identity) for _, prompt, sample in wanted]
+    draws = [Draw(place, sample_seed(identity["seed"], prompt.id, sample)) for place, prompt, sample in wanted]
+    try:
+        found = engine.complete(
+            [task.ids for task in batch], draws, identity["max_new_tokens"], identity["temperature"]
         )
-        return [
-            _row(prompt, sample, identity)
-            | {"text": self._text(one), "finish_reason": one.finish_reason, "seed": draw.seed, "new_tokens": len(one.ids)}
-            for (_, prompt, sample), draw, one in zip(wanted, draws, drawn, strict=True)
-        ]
+    except (RuntimeError, MemoryError, ValueError, LookupError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        return [{**row, "error": f"generation failed: {reason}"} for row in rows]
+    return [
+        {**row, "text": text, "finish_reason": one.finish_reason, "seed": draw.seed, "new_tokens": len(one.ids)}
+        for row, draw, (text, one) in zip(rows, draws, found, strict=True)
+    ]
 
-    def _text(self, drawn: "Continuation") -> str:
-        """Harmony keeps its special tokens, which are its form; elsewhere they are the tokenizer's affair."""
-        harmony = self._format == "harmony"
-        return str(self._tokenizer.decode(drawn.ids, skip_special_tokens=not harmony, clean_up_tokenization_spaces=False))
 
-    def _all_stop_ids(self) -> list[int]:
-        """The format's stop tokens that this vocabulary has, the tokenizer's and the model's own."""
-        vocabulary = self._tokenizer.get_vocab()
-        own = self._model.generation_config.eos_token_id
-        ids = {vocabulary[token] for token in self._stop if token in vocabulary}
-        ids |= set(own if isinstance(own, list) else [own])
-        ids.add(self._tokenizer.eos_token_id)
-        return sorted(one for one in ids if one is not None)
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder, as a run holds its own: two calls at once would write every sample twice."""
+    lock = Lock(folder)
+    lock.acquire(wait=0)
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(BEAT):
+            with contextlib.suppress(LingossError):  # a full disk now may have room at the next beat
+                lock.beat()
+
+    thread = threading.Thread(target=beat, name="heartbeat of generate", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        lock.release()
 
 
 def _batches(tasks: Sequence[_Task], max_new_tokens: int, batch_tokens: int) -> Iterator[list[_Task]]:
@@ -278,8 +235,8 @@ def _row(prompt: Prompt, sample: int, identity: Mapping[str, Any]) -> Row:
     }
 
 
-def _claim(folder: Path, identity: Mapping[str, Any]) -> None:
-    """Make the folder, or check that what is in it comes from the same model, prompts and sampling."""
+def _claim(folder: Path, identity: Mapping[str, Any]) -> Row | None:
+    """Make the folder, or check that what is in it comes from the same model, prompts and sampling; returns its card."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -288,12 +245,13 @@ def _claim(folder: Path, identity: Mapping[str, Any]) -> None:
     if card is None:
         if (folder / SAMPLES).exists():
             raise LingossError(f"{folder / SAMPLES} has no {CARD} that tells what made it; give another folder")
-        return
+        return None
     for key, value in identity.items():
         if card.get(key) != value:
             raise LingossError(
                 f"{folder} holds samples with {key}={_short(card.get(key))}, not {_short(value)}; give another folder"
             )
+    return card
 
 
 def _read_card(folder: Path) -> Row | None:
@@ -308,29 +266,47 @@ def _read_card(folder: Path) -> Row | None:
     return card if isinstance(card, dict) else {}
 
 
+def _writer(folder: Path) -> jsonl.Writer:
+    """Synced by hand, once a batch."""
+    return jsonl.Writer(folder / SAMPLES, sync_every=1 << 30)
+
+
+def _done(samples: Path) -> set[tuple[str, int]]:
+    """(prompt id, sample) of every row with a text."""
+    rows = [row for _, row in jsonl.read(samples)] if samples.exists() else []
+    return {_key(row) for row in rows if _is_good(row)}
+
+
 def _drop_errors(samples: Path) -> set[tuple[str, int]]:
-    """(prompt id, sample) of the rows that stay; error rows and torn lines are taken out, to be tried again."""
-    if not samples.exists():
-        return set()
-    rows = [row for _, row in jsonl.read(samples)]
-    kept = [row for row in rows if not isinstance(row, jsonl.BadLine) and "error" not in row]
+    """As `_done`; error rows and torn lines are taken out of the file, to be tried again."""
+    rows = [row for _, row in jsonl.read(samples)] if samples.exists() else []
+    kept = [row for row in rows if not isinstance(row, jsonl.BadLine) and _is_good(row)]
     if len(kept) < len(rows):
         jsonl.write(samples, kept)
-    return {(str(row.get("prompt_id")), int(row.get("sample", -1))) for row in kept}
+    return {_key(row) for row in kept}
 
 
-def _surroundings() -> Row:
+def _is_good(row: Row | jsonl.BadLine) -> bool:
+    return not isinstance(row, jsonl.BadLine) and "error" not in row and "text" in row
+
+
+def _key(row: Any) -> tuple[str, int]:
+    return str(row.get("prompt_id")), int(row.get("sample", -1))
+
+
+def _origin(model: Path, prompts: Sequence[Prompt]) -> Row:
+    """What the card tells beside the identity: names, versions, hardware."""
     from importlib.metadata import version
 
+    base = model_card(model)
     return {
+        "hub_id": base.hub_id,
+        "revision": base.revision,
+        "prompts": len(prompts),
+        "prompt_set": "+".join(dict.fromkeys(prompt.split for prompt in prompts if prompt.split)),
         "versions": {"lingoss": __version__} | {name: version(name) for name in ("torch", "transformers", "peft")},
         "hardware": {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()},
     }
-
-
-def _repeated(prompts: Sequence[Prompt]) -> str:
-    seen: set[str] = set()
-    return next(prompt.id for prompt in prompts if prompt.id in seen or seen.add(prompt.id))  # type: ignore[func-returns-value]
 
 
 def _short(value: object) -> str:

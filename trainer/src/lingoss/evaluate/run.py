@@ -58,15 +58,22 @@ def run(config: EvaluateConfig, notes: Sequence[str] = ()) -> runs.RunInfo:
     with runs.open_run(config.root, "evaluate", config, parents, digest) as folder:
         if not folder.done:
             _evaluate(config, folder, source, subjects, prompts, asked, notes)
+        else:
+            print(f"{folder.name} is done: {folder.path / 'report.html'}", flush=True)
         return runs.find_run(config.root, folder.name)
 
 
 def plan(config: EvaluateConfig) -> dict[str, Any]:
-    """What `run` would do: models, prompts, completions, most tokens."""
+    """What `run` would do: its run and state, models, prompts, completions, most tokens."""
     source = _prepared(config)
     subjects, prompts, asked = _subjects(config), _prompts(config, source), _gate_prompts(config)
     completions = len(subjects) * len(prompts) * config.generate.k + len(asked) * config.gate.k
+    parents = (source.run, *(subject.run for subject in subjects if subject.run))
+    folder = runs.open_run(config.root, "evaluate", config, parents, _digest(prompts, asked))
     return {
+        "parent": source.run,
+        "run": folder.name,
+        "state": "done" if folder.done else "new" if not folder.path.exists() else "begun",
         "models": [subject.name for subject in subjects],
         "prompts": len(prompts),
         "gate_prompts": len(asked),

@@ -96,15 +96,22 @@ def read_scored(folder: Path, name: str | None = None) -> ScoredRun:
         LingossError: the folder has no verdicts.
     """
     verdicts = folder / "verdicts.jsonl"
+    if folder.is_file():
+        raise LingossError(
+            f"{folder} is a file: copy it into a folder of its own as samples.jsonl, and run `lingoss score` on that folder"
+        )
     if not verdicts.exists():
         raise LingossError(f"{folder} holds no verdicts.jsonl: run `lingoss score {folder}` first")
     rows = (row.to_dict() if isinstance(row, jsonl.BadLine) else row for _, row in jsonl.read(verdicts))
     card: Row = {}
     for part in ("run.json", "scoring.json"):
         try:
-            card |= json.loads((folder / part).read_text(encoding="utf-8"))
+            found = json.loads((folder / part).read_text(encoding="utf-8"))
         except FileNotFoundError:
             continue  # rows of a user's own have no card
         except ValueError as error:
             raise LingossError(f"{folder / part} is not valid JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise LingossError(f"{folder / part} must hold a JSON object, but it holds a {type(found).__name__}")
+        card |= found
     return read_run(name or str(card.get("name") or folder.name), rows, card)

@@ -5,12 +5,14 @@ The published file is `openai/gpt-oss-20b/tokenizer.json`; the ids agree with op
 """
 
 import base64
+import hashlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from lingoss import vocab
+from lingoss.data import chat
 from lingoss.errors import LingossError
 from lingoss.models.load import offline
 
@@ -46,6 +48,7 @@ PATTERN = "|".join(
         r"\s+",
     )
 )
+# Counts changes of the conversion itself.
 RECIPE = 1
 
 
@@ -57,7 +60,8 @@ def convert_o200k(cache: Path | str) -> Path:
     Raises:
         LingossError: the vocabulary cannot be had or `cache` cannot be written.
     """
-    target = Path(cache) / f"o200k-harmony-{vocab.SHA256[:12]}-{RECIPE}"
+    key = hashlib.sha256(f"{vocab.SHA256}:{RECIPE}:{chat.template('gpt-oss')}".encode()).hexdigest()[:12]
+    target = Path(cache) / f"o200k-harmony-{key}"
     if target.is_dir():
         return target
     source = vocab.o200k(Path(cache))
@@ -83,8 +87,6 @@ def _convert(source: Path, target: Path) -> None:
     offline()
     from transformers import PreTrainedTokenizerFast
     from transformers.convert_slow_tokenizer import TikTokenConverter, bytes_to_unicode
-
-    from lingoss.data import chat
 
     class Converter(TikTokenConverter):  # type: ignore[misc]
         """transformers' converter; only its file reader is replaced, which needs the package tiktoken for base64."""

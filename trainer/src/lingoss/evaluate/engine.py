@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT-0
+"""The engine that draws completions with transformers: a loaded model, and the chat format's idea of prompt and stop."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lingoss.data import Prompt, chat
+from lingoss.errors import LingossError
+from lingoss.models import load_model, load_tokenizer
+from lingoss.transcript import chat_format
+
+if TYPE_CHECKING:
+    from lingoss.evaluate.decoding import Continuation, Draw
+
+
+class Engine:
+    """A loaded model with its tokenizer, and the chat format's idea of prompt and stop."""
+
+    def __init__(self, model: Path, adapter: Path | None, format: str, dtype: str, threads: int | None) -> None:
+        self._format, self._stop = format, chat_format(format).STOP
+        self._tokenizer: Any = load_tokenizer(model)
+        self._model: Any = load_model(model, adapter, dtype)
+        import torch
+
+        self._threads_before = torch.get_num_threads()
+        if threads:
+            torch.set_num_threads(threads)
+        self.threads = torch.get_num_threads()
+        if torch.cuda.is_available():
+            self._model.to("cuda")
+        self._context = int(self._model.config.max_position_embeddings)
+        self._stop_ids = self._all_stop_ids()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import torch
+
+        torch.set_num_threads(self._threads_before)
+
+    def encode(self, prompt: Prompt, max_new_tokens: int) -> list[int]:
+        """Token ids of the rendered prompt. LingossError when it leaves no room for the completion."""
+        ids: list[int] = self._tokenizer(chat.prompt_text(prompt, self._format), add_special_tokens=False)["input_ids"]
+        if len(ids) + max_new_tokens > self._context:
+            raise LingossError(
+                f"the prompt has {len(ids)} tokens; with max_new_tokens={max_new_tokens} that is more than the model's "
+                f"context of {self._context}"
+            )
+        return ids
+
+    def complete(
+        self, prompts: Sequence[Sequence[int]], draws: "Sequence[Draw]", max_new_tokens: int, temperature: float
+    ) -> "list[tuple[str, Continuation]]":
+        """Text and tokens of each draw. RuntimeError, MemoryError and the like when the batch cannot be computed."""
+        from lingoss.evaluate import decoding
+
+        drawn = decoding.decode_batch(self._model, prompts, draws, self._stop_ids, max_new_tokens, temperature)
+        return [(self._text(one), one) for one in drawn]
+
+    def _text(self, drawn: "Continuation") -> str:
+        """Harmony keeps its special tokens, which are its form; elsewhere they are the tokenizer's affair."""
+        harmony = self._format == "harmony"
+        return str(
+            self._tokenizer.decode(drawn.ids, skip_special_tokens=not harmony, clean_up_tokenization_spaces=False)
+        )
+
+    def _all_stop_ids(self) -> list[int]:
+        """The format's stop tokens that this vocabulary has, the tokenizer's and the model's own."""
+        vocabulary = self._tokenizer.get_vocab()
+        own = self._model.generation_config.eos_token_id
+        ids = {vocabulary[token] for token in self._stop if token in vocabulary}
+        ids |= set(own if isinstance(own, list) else [own])
+        ids.add(self._tokenizer.eos_token_id)
+        return sorted(one for one in ids if one is not None)
