@@ -222,9 +222,7 @@ def test_refusals_are_one_line_and_exit_2(
         (["generate", "--temperature", "nan"], "argument --temperature: must be 0 (greedy) or a positive number"),
     ],
 )
-def test_numbers_out_of_range_are_refused(
-    option: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_numbers_out_of_range_are_refused(option: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(option)
     assert stopped.value.code == 2

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import prepared_root, tiny_sft
 
+from conftest import prepared_root, tiny_sft
 from lingoss import runs
 from lingoss.config import EvaluateConfig
 from lingoss.errors import LingossError

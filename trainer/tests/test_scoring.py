@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT-0
 """Rows in, rows with verdicts out; a faulty row is named by its key."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lingoss.errors import LingossError
-from lingoss.evaluate.scoring import parse_row, read_request, score_row
+from lingoss.evaluate.scoring import parse_row, read_request, read_scored, score_folder, score_row
 
 REQUEST = {
     "question": "How much is 6 times 7?",
@@ -66,3 +69,18 @@ def test_missing_key_is_named() -> None:
         parse_row({"format": "plain"})
     with pytest.raises(LingossError, match=r"`request\.question` is missing"):
         read_request({"request": {key: REQUEST[key] for key in REQUEST if key != "question"}})
+
+
+def test_a_folder_that_is_none_and_a_card_that_is_none_are_named(tmp_path: Path) -> None:
+    samples = tmp_path / "answers.jsonl"
+    samples.write_text(json.dumps(ROW) + "\n", encoding="utf-8")
+    with pytest.raises(LingossError, match=r"answers\.jsonl is a file: copy it into a folder of its own"):
+        read_scored(samples)
+
+    folder = tmp_path / "own"
+    folder.mkdir()
+    samples.rename(folder / "samples.jsonl")
+    assert len(score_folder(folder, "own").rows) == 1  # rows of a user's own need no card
+    (folder / "run.json").write_text("[1]", encoding="utf-8")
+    with pytest.raises(LingossError, match=r"run\.json must hold a JSON object, but it holds a list"):
+        read_scored(folder)

@@ -63,7 +63,9 @@ def run(config: PrepareConfig) -> Prepared:
                 found["prompts"][name] = _prompt_set(config, folder, name)
             folder.status("running", steps, steps)
             model = found["model"]
-            brought = {Path(entry["path"]).relative_to(Path("runs") / folder.name) for entry in found["prompts"].values()}
+            brought = {
+                Path(entry["path"]).relative_to(Path("runs") / folder.name) for entry in found["prompts"].values()
+            }
             folder.finish(
                 steps,
                 {str(name): runs.file_digest(folder.path / name) for name in brought},
@@ -71,7 +73,10 @@ def run(config: PrepareConfig) -> Prepared:
                 prepared=found,
             )
         result = prepared(config.root, folder.name)
-    print(f"prepared: {result.hub_id} in {result.model}; prompt sets {', '.join(result.prompts)} ({result.run})", flush=True)
+    print(
+        f"prepared: {result.hub_id} in {result.model}; prompt sets {', '.join(result.prompts)} ({result.run})",
+        flush=True,
+    )
     return result
 
 

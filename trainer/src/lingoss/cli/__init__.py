@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     arguments = parser().parse_args(argv)
-    # Before torch is loaded: idle threads sleep. Spinning ones make a busy machine about ten times slower.
+    # Before torch is loaded: idle threads sleep. Spinning ones make a busy machine many times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         return int(arguments.run(arguments) or 0)
