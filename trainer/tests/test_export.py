@@ -97,7 +97,7 @@ def test_a_folder_that_is_not_empty_is_never_touched(trained: tuple[Path, runs.R
     (tmp_path / "out" / "thesis.txt").write_text("mine")
     with pytest.raises(LingossError, match="is not empty, and export never overwrites"):
         export_run(root, info.name, tmp_path / "out")
-    with pytest.raises(LingossError, match="is not empty"):
+    with pytest.raises(LingossError, match=r"thesis\.txt is a file: name a new folder"):
         export_run(root, info.name, tmp_path / "out" / "thesis.txt")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
     (tmp_path / "empty").mkdir()

@@ -232,3 +232,12 @@ def test_harmony_keeps_its_special_tokens(tiny_gpt_oss: Path, tmp_path: Path) ->
     rows = draw(tiny_gpt_oss, tmp_path / "out", PROMPTS[:2], format="harmony", k=1, max_new_tokens=4)
     assert [row["format"] for row in rows] == ["harmony", "harmony"]
     assert all(score_row(row)["verdict"]["format_ok"] is False for row in rows)
+
+
+@pytest.mark.parametrize("wrong", [{"format": "foo"}, {"dtype": "float8"}])
+def test_a_refused_call_leaves_the_folder_free(tiny_llama: Path, tmp_path: Path, wrong: dict[str, str]) -> None:
+    """Otherwise the corrected command would be refused: its folder would belong to the wrong one."""
+    arguments = {"format": "think", "max_new_tokens": 4, "temperature": 0.0, "threads": 1, **wrong}
+    with pytest.raises(LingossError, match=r"unknown (chat format|dtype)"):
+        generate(tiny_llama, prompt_set("core")[:1], tmp_path / "out", **arguments)
+    assert not (tmp_path / "out").exists()

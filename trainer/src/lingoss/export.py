@@ -49,7 +49,9 @@ def export_run(root: Path, reference: str, output: Path, merged: bool = False) -
         LingossError: `output` is not empty, the run is not finished or has changed since, or there is too little space.
     """
     subject = _subject(root, reference)
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+    if output.exists() and not output.is_dir():
+        raise LingossError(f"{output} is a file: name a new folder")
+    if output.exists() and any(output.iterdir()):
         raise LingossError(f"{output} is not empty, and export never overwrites: name a new folder")
     size = sum(p.stat().st_size for p in (subject.base.model if merged else subject.run.path / "adapter").iterdir())
     runs.require_space(output, size + 10_000_000, "the export")

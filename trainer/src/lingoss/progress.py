@@ -59,6 +59,11 @@ class Progress:
         line |= {"seconds": round(time.monotonic() - self._start, 1), **facts}
         print(json.dumps(line, ensure_ascii=False), file=self._stream, flush=True)
 
+    def glimpse(self, part: float) -> None:
+        """On a terminal, show that about `part` pieces of the next report are done; elsewhere only reports count."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done + part)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

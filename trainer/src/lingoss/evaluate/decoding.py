@@ -7,7 +7,7 @@ slower, and a row's text would depend on its neighbours. Greedy output equals `m
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,15 +49,16 @@ def decode_batch(
     stop_ids: Sequence[int],
     max_new_tokens: int,
     temperature: float,
+    tell: Callable[[float], None] | None = None,
 ) -> list[Continuation]:
     """Sample one continuation for each of `draws`, greedily when `temperature` is 0.
 
     Each prompt (token ids, left-padded here) is prefilled once, however many samples are drawn from it. A token is
     chosen by one uniform number from the row's own stream through the inverse of the distribution function, so that a
-    row depends on its neighbours only through the rounding of the logits.
+    row depends on its neighbours only through the rounding of the logits. `tell` hears how far it is (0..1).
     """
     with torch.inference_mode(), grouped(model):
-        return _decode(model, prompts, draws, stop_ids, max_new_tokens, temperature)
+        return _decode(model, prompts, draws, stop_ids, max_new_tokens, temperature, tell)
 
 
 def _decode(
@@ -67,6 +68,7 @@ def _decode(
     stop_ids: Sequence[int],
     max_new_tokens: int,
     temperature: float,
+    tell: Callable[[float], None] | None,
 ) -> list[Continuation]:
     device = next(model.parameters()).device
     longest = max(len(prompt) for prompt in prompts)
@@ -101,6 +103,8 @@ def _decode(
         finished = stopped[active]
         if step + 1 == max_new_tokens or bool(finished.all()):
             break
+        if tell:
+            tell((step + 1) / max_new_tokens)
         if int(finished.sum()) >= max(1, _LEAVE_SHARE * len(active)):
             keep = (~finished).nonzero().squeeze(-1)
             active, chosen, mask, position = active[keep], chosen[keep], mask[keep], position[keep]

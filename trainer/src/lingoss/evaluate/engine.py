@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """The engine that draws completions with transformers: a loaded model, and the chat format's idea of prompt and stop."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,12 +51,21 @@ class Engine:
         return ids
 
     def complete(
-        self, prompts: Sequence[Sequence[int]], draws: "Sequence[Draw]", max_new_tokens: int, temperature: float
+        self,
+        prompts: Sequence[Sequence[int]],
+        draws: "Sequence[Draw]",
+        max_new_tokens: int,
+        temperature: float,
+        tell: Callable[[float], None] | None = None,
     ) -> "list[tuple[str, Continuation]]":
-        """Text and tokens of each draw. RuntimeError, MemoryError and the like when the batch cannot be computed."""
+        """Text and tokens of each draw; `tell` hears how far the batch is (0..1).
+
+        Raises:
+            RuntimeError, MemoryError and the like: the batch cannot be computed.
+        """
         from lingoss.evaluate import decoding
 
-        drawn = decoding.decode_batch(self._model, prompts, draws, self._stop_ids, max_new_tokens, temperature)
+        drawn = decoding.decode_batch(self._model, prompts, draws, self._stop_ids, max_new_tokens, temperature, tell)
         return [(self._text(one), one) for one in drawn]
 
     def _text(self, drawn: "Continuation") -> str:

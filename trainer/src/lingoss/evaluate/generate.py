@@ -25,9 +25,11 @@ from lingoss.data import Prompt, jsonl, prompt_digest
 from lingoss.errors import LingossError
 from lingoss.evaluate.engine import Engine
 from lingoss.models import model_card, model_digest
+from lingoss.models.load import DTYPES
 from lingoss.models.memory import keep_freed_memory, release
 from lingoss.progress import Progress
 from lingoss.runs.lock import BEAT, Lock
+from lingoss.transcript import chat_format
 
 SAMPLES, CARD = "samples.jsonl", "run.json"
 Row = dict[str, Any]
@@ -74,6 +76,9 @@ def generate(
         raise LingossError("no prompts to generate from")
     if repeated := [name for name, count in Counter(prompt.id for prompt in prompts).items() if count > 1]:
         raise LingossError(f"prompt ids repeat: {', '.join(repeated[:5])}; every prompt needs an id of its own")
+    chat_format(format)  # refused before anything is written
+    if dtype not in DTYPES:
+        raise LingossError(f"unknown dtype {dtype!r}; use one of {', '.join(DTYPES)}")
     identity = {
         "model_digest": model_digest(model),
         "adapter_digest": model_digest(adapter) if adapter else None,
@@ -140,7 +145,7 @@ def _draw_all(
                 progress.advance(len(left))
         tokens, start = 0, time.monotonic()
         for batch in _batches(tasks, limit, batch_tokens):
-            rows = _complete(engine, batch, identity)
+            rows = _complete(engine, batch, identity, progress)
             for row in rows:
                 out.write(row)
                 tokens += row.get("new_tokens", 0)
@@ -150,7 +155,7 @@ def _draw_all(
     return tokens
 
 
-def _complete(engine: Engine, batch: Sequence[_Task], identity: Mapping[str, Any]) -> list[Row]:
+def _complete(engine: Engine, batch: Sequence[_Task], identity: Mapping[str, Any], progress: Progress) -> list[Row]:
     """One row for each wanted sample; when the batch cannot be computed, they are error rows and the rest goes on."""
     from lingoss.evaluate.decoding import Draw, sample_seed
 
@@ -159,7 +164,11 @@ def _complete(engine: Engine, batch: Sequence[_Task], identity: Mapping[str, Any
     draws = [Draw(place, sample_seed(identity["seed"], prompt.id, sample)) for place, prompt, sample in wanted]
     try:
         found = engine.complete(
-            [task.ids for task in batch], draws, identity["max_new_tokens"], identity["temperature"]
+            [task.ids for task in batch],
+            draws,
+            identity["max_new_tokens"],
+            identity["temperature"],
+            lambda share: progress.glimpse(share * len(rows)),
         )
     except (RuntimeError, MemoryError, ValueError, LookupError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

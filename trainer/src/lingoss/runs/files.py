@@ -33,7 +33,7 @@ def _reason(error: OSError, path: Path) -> str:
         with contextlib.suppress(LingossError):
             left = f" ({gigabytes(free_bytes(path))} free)"
         return (
-            f"no space left{left} while writing {path}: free some, for example with `lingoss checkpoints prune`, and "
+            f"no space left{left} while writing {path}: free some, for example the checkpoints/ of finished runs, and "
             "start again; what was complete before is untouched"
         )
     if error.errno in _READ_ONLY:
@@ -132,7 +132,7 @@ def require_space(path: Path, needed: int, what: str) -> None:
     if free < needed:
         raise LingossError(
             f"{what} needs {gigabytes(needed)}, but {path} has {gigabytes(free)} free: free {gigabytes(needed - free)} "
-            "(`lingoss checkpoints prune` may help), or choose another root"
+            "(the checkpoints/ of finished runs are no longer needed), or choose another root"
         )
 
 
