@@ -118,14 +118,19 @@ def _decode(
 
 
 def _forward(model: Any, ids: torch.Tensor, mask: torch.Tensor, position: torch.Tensor, cache: Cache) -> torch.Tensor:
-    """Logits of the last position of each row, [rows, vocabulary]."""
+    """Logits of the last position of each row, [rows, vocabulary].
+
+    The position is given as a tensor, which copies it out of the hidden states. A plain 1 makes a strided view of them,
+    and torch (2.11) multiplies that, with weights that need no gradient, by one copy of the weights for each row.
+    """
+    last = torch.tensor([ids.shape[1] - 1], device=ids.device)
     result = model(
         input_ids=ids,
         attention_mask=mask,
         position_ids=position,
         past_key_values=cache,
         use_cache=True,
-        logits_to_keep=1,
+        logits_to_keep=last,
     )
     return result.logits[:, -1].float()  # type: ignore[no-any-return]
 
