@@ -54,9 +54,10 @@ def run(folder: Path, fresh: bool = False) -> int:
 
     from lingoss import sft
     from lingoss.evaluate import run as evaluate
+    from lingoss.models import fastest_dtype
 
     _step(1, "the model: SmolLM2-135M-Instruct", lambda: prepare.run(_config("prepare", folder, PREPARE)))
-    measure = {**EVALUATE, "dtype": _fast_dtype()}
+    measure = {**EVALUATE, "dtype": fastest_dtype()}
     settings = _config("evaluate", folder, {**measure, "runs": ["base"]})
     _step(
         2,
@@ -78,15 +79,6 @@ def run(folder: Path, fresh: bool = False) -> int:
         f"Done in {(time.monotonic() - started) / 60:.1f} minutes. `lingoss runs --root {folder}` lists what was made."
     )
     return 0
-
-
-def _fast_dtype() -> str:
-    """bfloat16 halves the time of generation on a processor that computes it, and is far slower on any other."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        flags = ""
-    return "bfloat16" if {"avx512_bf16", "amx_bf16"} & set(flags.split()) else "float32"
 
 
 def _config(stage: str, folder: Path, values: dict[str, Any]) -> Any:

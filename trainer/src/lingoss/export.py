@@ -18,7 +18,7 @@ from lingoss.checkpoints.adapter import CONFIG, WEIGHTS
 from lingoss.data import chat
 from lingoss.errors import LingossError
 from lingoss.models import ModelCard, load_model, load_tokenizer, write_model_card
-from lingoss.prepare import Prepared, prepared
+from lingoss.prepare import Prepared, base_of
 
 RECORD = "lingoss.json"
 _TABLE = (
@@ -81,12 +81,10 @@ def _subject(root: Path, reference: str) -> _Subject:
         raise LingossError(f"run {run.name} has no adapter to export: name a finished run of sft or grpo")
     if problems := runs.verify(run.path):
         raise LingossError(f"run {run.name} is not what it was when it finished: {'; '.join(problems[:3])}")
-    source = next((one for one in runs.lineage(root, run) if one.stage == "prepare"), None)
-    if source is None:
-        raise LingossError(f"run {run.name} has no prepare run in its lineage, so its base model is not known")
+    base = base_of(root, run)
     config = run.config
     languages = config.get("data", {}).get("languages") or config.get("languages") or []
-    return _Subject(run, prepared(root, source.name), record, str(config.get("template", "chatml")), languages)
+    return _Subject(run, base, record, str(config.get("template", "chatml")), languages)
 
 
 def _write_adapter(subject: _Subject, target: Path) -> None:

@@ -111,6 +111,18 @@ def prepared(root: Path, run_name: str) -> Prepared:
     )
 
 
+def base_of(root: Path, run: runs.RunInfo) -> Prepared:
+    """What the prepare run in the lineage of `run` brought: the base model that its weights belong to.
+
+    Raises:
+        LingossError: there is no prepare run in the lineage, or something that it brought is gone.
+    """
+    source = next((one for one in runs.lineage(root, run) if one.stage == "prepare"), None)
+    if source is None:
+        raise LingossError(f"run {run.name} has no prepare run in its lineage, so its base model is not known")
+    return prepared(root, source.name)
+
+
 def plan(config: PrepareConfig) -> dict[str, Any]:
     """What `run` would do: sources, prompt rows, disk needed in GB (the model counted twice while it is copied)."""
     from lingoss.data import prompt_set

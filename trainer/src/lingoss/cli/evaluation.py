@@ -190,7 +190,7 @@ def _generate(arguments: argparse.Namespace) -> int:
 def _weights(root: Path, reference: str) -> tuple[Path, Path | None]:
     """Base model and adapter of a run; the base model alone for `base`."""
     from lingoss import runs
-    from lingoss.prepare import prepared
+    from lingoss.prepare import base_of, prepared
 
     if reference == "base":
         return prepared(root, runs.find_run(root, "latest:prepare").name).model, None
@@ -198,10 +198,7 @@ def _weights(root: Path, reference: str) -> tuple[Path, Path | None]:
     run.done_record()
     if not (run.path / "adapter").is_dir():
         raise LingossError(f"run {run.name} has no adapter: name an sft run, or `base` for the model without one")
-    source = next((one for one in runs.lineage(root, run) if one.stage == "prepare"), None)
-    if source is None:
-        raise LingossError(f"run {run.name} has no prepare run in its lineage: give --model and --adapter instead")
-    return prepared(root, source.name).model, run.path / "adapter"
+    return base_of(root, run).model, run.path / "adapter"
 
 
 def _read(folders: list[Path]) -> "list[ScoredRun]":

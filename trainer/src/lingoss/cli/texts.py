@@ -83,16 +83,9 @@ def _map_rows(arguments: argparse.Namespace, work: Callable[[Row], Row]) -> int:
 
     def rows() -> Iterator[Row]:
         nonlocal bad
-        for number, row in _counted(jsonl.read(arguments.file), arguments.command):
-            if isinstance(row, jsonl.BadLine):
-                bad += 1
-                yield {"line": number, "error": row.error}
-                continue
-            try:
-                yield work(row)
-            except LingossError as error:
-                bad += 1
-                yield {**row, "line": number, "error": str(error)}
+        for usable, row in jsonl.mapped(_counted(jsonl.read(arguments.file), arguments.command), work):
+            bad += not usable
+            yield row
 
     if arguments.output:
         jsonl.write(Path(arguments.output), rows())
@@ -121,14 +114,6 @@ def _counted(rows: Iterator[Any], label: str) -> Iterator[Any]:
         print(file=sys.stderr)
 
 
-def text_field(row: Row, key: str = "text") -> str:
-    """The string under `key`, or an error that names what stands there instead."""
-    value = row.get(key)
-    if isinstance(value, str):
-        return value
-    raise LingossError(f"`{key}` must be a string, found {type(value).__name__ if key in row else 'no such key'}")
-
-
 def _candidates(arguments: argparse.Namespace) -> tuple[str, ...] | None:
     from lingoss import languages
 
@@ -139,6 +124,7 @@ def _candidates(arguments: argparse.Namespace) -> tuple[str, ...] | None:
 
 def _detect(arguments: argparse.Namespace) -> Callable[[Row], Row]:
     from lingoss import languages
+    from lingoss.data import jsonl
     from lingoss.detect import detect
 
     candidates = _candidates(arguments)
@@ -146,8 +132,8 @@ def _detect(arguments: argparse.Namespace) -> Callable[[Row], Row]:
     def work(row: Row) -> Row:
         target = row.get("target")
         if target is not None:
-            target = languages.find(text_field(row, "target")).code
-        return {**row, "detection": detect(text_field(row), target, candidates).to_dict()}
+            target = languages.find(jsonl.string(row, "target")).code
+        return {**row, "detection": detect(jsonl.string(row, "text"), target, candidates).to_dict()}
 
     return work
 

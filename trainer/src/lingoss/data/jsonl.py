@@ -4,7 +4,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +47,31 @@ def read(path: Path | str) -> Iterator[tuple[int, Row | BadLine]]:
             yield from _lines(stream)
     except OSError as error:
         raise LingossError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def string(row: Row, key: str, where: str = "") -> str:
+    """The string under `key`; `where` is what stands before the key in the error ("request.").
+
+    Raises:
+        LingossError: the key is missing or holds something else.
+    """
+    value = row.get(key)
+    if isinstance(value, str):
+        return value
+    found = "is missing" if key not in row else f"must be a string, not {type(value).__name__}"
+    raise LingossError(f"`{where}{key}` {found}")
+
+
+def mapped(rows: Iterable[tuple[int, Row | BadLine]], work: Callable[[Row], Row]) -> Iterator[tuple[bool, Row]]:
+    """(usable?, `work` of each row). A bad line, or a row that `work` refuses, becomes an error row; the rest goes on."""
+    for number, row in rows:
+        if isinstance(row, BadLine):
+            yield False, row.to_dict()
+            continue
+        try:
+            yield True, work(row)
+        except LingossError as error:
+            yield False, {**row, "line": number, "error": str(error)}
 
 
 def keys(path: Path | str, *fields: str) -> set[tuple[Any, ...]]:

@@ -53,9 +53,7 @@ def run(config: EvaluateConfig, notes: Sequence[str] = ()) -> runs.RunInfo:
     source = _prepared(config)
     subjects = _subjects(config)
     prompts, asked = _prompts(config, source), _gate_prompts(config)
-    parents = (source.run, *(subject.run for subject in subjects if subject.run))
-    digest = _digest(prompts, asked)
-    with runs.open_run(config.root, "evaluate", config, parents, digest) as folder:
+    with _folder(config, source, subjects, prompts, asked) as folder:
         if not folder.done:
             _evaluate(config, folder, source, subjects, prompts, asked, notes)
         else:
@@ -68,8 +66,7 @@ def plan(config: EvaluateConfig) -> dict[str, Any]:
     source = _prepared(config)
     subjects, prompts, asked = _subjects(config), _prompts(config, source), _gate_prompts(config)
     completions = len(subjects) * len(prompts) * config.generate.k + len(asked) * config.gate.k
-    parents = (source.run, *(subject.run for subject in subjects if subject.run))
-    folder = runs.open_run(config.root, "evaluate", config, parents, _digest(prompts, asked))
+    folder = _folder(config, source, subjects, prompts, asked)
     return {
         "parent": source.run,
         "run": folder.name,
@@ -139,11 +136,20 @@ def _first(rows: Sequence[Prompt], languages: Sequence[str], limit: int | None) 
     return kept
 
 
-def _digest(prompts: Sequence[Prompt], asked: Sequence[Prompt]) -> str:
+def _folder(
+    config: EvaluateConfig,
+    source: Prepared,
+    subjects: Sequence[Subject],
+    prompts: Sequence[Prompt],
+    asked: Sequence[Prompt],
+) -> runs.RunFolder:
+    """The run's folder, not opened yet: named by settings, evaluated runs, prompts and detector."""
     from lingoss import detect
     from lingoss.data import digest, prompt_digest
 
-    return digest([prompt_digest(prompts), prompt_digest(asked), detect.version()])
+    parents = (source.run, *(subject.run for subject in subjects if subject.run))
+    data_digest = digest([prompt_digest(prompts), prompt_digest(asked), detect.version()])
+    return runs.open_run(config.root, "evaluate", config, parents, data_digest)
 
 
 def _evaluate(
@@ -164,9 +170,7 @@ def _evaluate(
         scored.append(_scored(config, source, subject, prompts, drawn.k, drawn.temperature))
         folder.status(step=number)
 
-    judged = [subject for subject in subjects if subject.stage != "grpo"][
-        -1
-    ]  # GRPO starts from SFT, else from the base
+    judged = [subject for subject in subjects if subject.stage != "grpo"][-1]  # what GRPO would start from
     print(f"gate for {judged.name}: {len(asked)} prompts, {config.gate.k} samples each", flush=True)
     samples = _scored(config, source, judged, asked, config.gate.k, config.gate.temperature)
     heldout = scored[subjects.index(judged)]

@@ -18,20 +18,12 @@ Row = dict[str, Any]
 FINISH_REASONS = ("stop", "length")
 
 
-def _string(row: Row, key: str, where: str = "") -> str:
-    value = row.get(key)
-    if isinstance(value, str):
-        return value
-    found = "is missing" if key not in row else f"must be a string, not {type(value).__name__}"
-    raise LingossError(f"`{where}{key}` {found}")
-
-
 def parse_row(row: Row) -> Transcript:
     """The transcript of a row `{format, text, finish_reason?}`. Raises LingossError that names the faulty key."""
     reason = row.get("finish_reason")
     if reason is not None and reason not in FINISH_REASONS:
         raise LingossError(f"`finish_reason` must be one of {', '.join(FINISH_REASONS)} or absent, not {reason!r}")
-    return parse(_string(row, "text"), _string(row, "format"), reason)
+    return parse(jsonl.string(row, "text"), jsonl.string(row, "format"), reason)
 
 
 def read_request(row: Row) -> Request:
@@ -48,10 +40,12 @@ def read_request(row: Row) -> Request:
     if isinstance(gold, bool) or not isinstance(gold, str | int | float | None):
         raise LingossError(f"`request.gold` must be a number, a string or null, not {type(gold).__name__}")
     codes = {
-        key: languages.find(_string(request, key, "request.")).code
+        key: languages.find(jsonl.string(request, key, "request.")).code
         for key in ("question_language", "reasoning_language", "answer_language")
     }
-    return Request(question=_string(request, "question", "request."), gold=None if gold is None else str(gold), **codes)
+    return Request(
+        question=jsonl.string(request, "question", "request."), gold=None if gold is None else str(gold), **codes
+    )
 
 
 def score_row(row: Row, rules: Rules = DEFAULT) -> Row:
@@ -61,16 +55,7 @@ def score_row(row: Row, rules: Rules = DEFAULT) -> Row:
 
 def score_rows(rows: Iterator[tuple[int, Row | jsonl.BadLine]], rules: Rules = DEFAULT) -> Iterator[Row]:
     """Scored rows in order; a row that cannot be read, or was an error before, becomes an error row."""
-    for number, row in rows:
-        if isinstance(row, jsonl.BadLine):
-            yield row.to_dict()
-        elif "error" in row:
-            yield row
-        else:
-            try:
-                yield score_row(row, rules)
-            except LingossError as error:
-                yield {**row, "line": number, "error": str(error)}
+    return (row for _, row in jsonl.mapped(rows, lambda row: row if "error" in row else score_row(row, rules)))
 
 
 def score_folder(folder: Path, name: str, rules: Rules = DEFAULT) -> ScoredRun:
