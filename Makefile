@@ -28,7 +28,7 @@ docs: env ## Rewrite the generated pages of docs/
 lock: ## Resolve the locks again from trainer/pyproject.toml
 	@printf '%s\n' '# The one tool that pip itself installs; everything else comes from requirements.lock through it. Made by `make lock`.' > trainer/bootstrap.lock
 	@echo "uv==0.13.9" | $(VENV)/uv pip compile --quiet --no-header --generate-hashes - >> trainer/bootstrap.lock
-	@cd trainer && ../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra train --extra dev \
+	@cd trainer && ../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra hub --extra train --extra dev \
 	  --override overrides.txt --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 
 clean: ## Remove what make made: environment, demo, caches of this folder (not the shared model cache)

@@ -42,8 +42,9 @@ class SftData(Section):
     """Languages that the model is asked to reason and answer in."""
     examples_per_language: Identity[Natural] = 200
     """Examples drawn from the built-in problem families for each language; 0 leaves the families out."""
-    multilingual_thinking: Free[Folder | None] = None
-    """A local copy of HuggingFaceH4/Multilingual-Thinking (folder or parquet file); null leaves it out."""
+    multilingual_thinking: Free[Literal["prepared"] | Folder | None] = None
+    """HuggingFaceH4/Multilingual-Thinking: `prepared` for the copy that the prepare run brought, or a folder or
+    parquet file; null leaves it out."""
     files: Free[tuple[Folder, ...]] = ()
     """JSON-lines files of your own with question, reasoning, answer and their three languages."""
     mix: Identity[tuple[Literal["families", "multilingual_thinking", "files"], ...] | None] = None

@@ -24,6 +24,7 @@ from lingoss import __version__, runs
 from lingoss.data import Prompt, jsonl, prompt_digest
 from lingoss.errors import LingossError
 from lingoss.evaluate.engine import Engine
+from lingoss.evaluate.samples import CARD, SAMPLES, Row, drawn, is_good, key, read_card
 from lingoss.models import model_card, model_digest
 from lingoss.models.load import DTYPES
 from lingoss.models.memory import keep_freed_memory, release
@@ -31,8 +32,6 @@ from lingoss.progress import Progress
 from lingoss.runs.lock import BEAT, Lock
 from lingoss.transcript import chat_format
 
-SAMPLES, CARD = "samples.jsonl", "run.json"
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def generate(
     }
     wanted = {(prompt.id, sample) for prompt in prompts for sample in range(k)}
     card = _claim(folder, identity)
-    if card and wanted <= _done(folder / SAMPLES):
+    if card and wanted <= drawn(folder / SAMPLES):
         return card
     with _alone(folder):
         _claim(folder, identity)
@@ -250,7 +249,7 @@ def _claim(folder: Path, identity: Mapping[str, Any]) -> Row | None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LingossError(f"cannot make the folder {folder}: {error.strerror or error}") from error
-    card = _read_card(folder)
+    card = read_card(folder)
     if card is None:
         if (folder / SAMPLES).exists():
             raise LingossError(f"{folder / SAMPLES} has no {CARD} that tells what made it; give another folder")
@@ -263,44 +262,18 @@ def _claim(folder: Path, identity: Mapping[str, Any]) -> Row | None:
     return card
 
 
-def _read_card(folder: Path) -> Row | None:
-    import json
-
-    try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise LingossError(f"{folder / CARD} cannot be read: {error}; remove the folder or give another") from error
-    return card if isinstance(card, dict) else {}
-
-
 def _writer(folder: Path) -> jsonl.Writer:
     """Synced by hand, once a batch."""
     return jsonl.Writer(folder / SAMPLES, sync_every=1 << 30)
 
 
-def _done(samples: Path) -> set[tuple[str, int]]:
-    """(prompt id, sample) of every row with a text."""
-    rows = [row for _, row in jsonl.read(samples)] if samples.exists() else []
-    return {_key(row) for row in rows if _is_good(row)}
-
-
 def _drop_errors(samples: Path) -> set[tuple[str, int]]:
-    """As `_done`; error rows and torn lines are taken out of the file, to be tried again."""
+    """As `drawn`; error rows and torn lines are taken out of the file, to be tried again."""
     rows = [row for _, row in jsonl.read(samples)] if samples.exists() else []
-    kept = [row for row in rows if not isinstance(row, jsonl.BadLine) and _is_good(row)]
+    kept = [row for row in rows if not isinstance(row, jsonl.BadLine) and is_good(row)]
     if len(kept) < len(rows):
         jsonl.write(samples, kept)
-    return {_key(row) for row in kept}
-
-
-def _is_good(row: Row | jsonl.BadLine) -> bool:
-    return not isinstance(row, jsonl.BadLine) and "error" not in row and "text" in row
-
-
-def _key(row: Any) -> tuple[str, int]:
-    return str(row.get("prompt_id")), int(row.get("sample", -1))
+    return {key(row) for row in kept}
 
 
 def _origin(model: Path, prompts: Sequence[Prompt]) -> Row:

@@ -14,7 +14,8 @@ from typing import Any, Literal, Protocol, Self, get_args
 
 from lingoss.errors import LingossError
 from lingoss.runs.digests import file_digest, weight_digests
-from lingoss.runs.files import make_folder, read_json, remove_temporaries, write_json
+from lingoss.runs.files import read_json, remove_temporaries, write_json
+from lingoss.runs.home import make_home
 from lingoss.runs.ids import run_id, run_name
 from lingoss.runs.lineage import inherited
 from lingoss.runs.lock import BEAT, Lock, LockLostError, now_iso
@@ -54,8 +55,8 @@ def open_run(
     Before that it only knows its names (`id`, `path`, `done`), so a dry run touches nothing. On entry it takes the
     lock, waiting up to `lock_wait` seconds (default: the config's), and starts the heartbeat; a run that is `done` is
     not locked, and its caller should return at once. `parents` are run names. On exit without `finish` the state
-    becomes "stopped", or "failed" with the reason when an exception passes. Raises LingossError on entry when the
-    folder is held, read-only or on a full disk.
+    becomes "stopped" ("pending" stays: another process is to go on), or "failed" with the reason when an exception
+    passes. Raises LingossError on entry when the folder is held, read-only or on a full disk.
     """
     return RunFolder(Path(root), stage, config, tuple(parents), data_digest, lock_wait)
 
@@ -110,10 +111,22 @@ class RunFolder:
         """Whether the run is finished."""
         return (self.path / "DONE.json").exists()
 
+    def announce(self) -> None:
+        """Make the folder of a run that is pending until a process opens it. What is there already stays."""
+        make_home(self.path, self.stage)
+        waiting = {"state": "pending", "heartbeat": None, "host": None, "pid": None}
+        for name, content in (
+            ("config.json", self.config.resolved()),
+            ("status.json", {**self._first_status({}), **waiting}),
+        ):
+            # No lock is taken: a process that opens the run meanwhile writes both again.
+            if not (self.path / name).exists():
+                write_json(self.path / name, content)
+
     def __enter__(self) -> Self:
         if self._is_done():
             return self
-        make_folder(self.path)
+        make_home(self.path, self.stage)
         self._lock.acquire(self._lock_wait)
         self._owner = os.getpid()
         try:
@@ -122,22 +135,7 @@ class RunFolder:
                 return self
             remove_temporaries(self.path)
             write_json(self.path / "config.json", self.config.resolved())
-            earlier, _ = read_json(self.path / "status.json")
-            earlier = earlier or {}
-            self._status = {
-                "stage": self.stage,
-                "id": self.id,
-                "state": "running",
-                "step": earlier.get("step") if isinstance(earlier.get("step"), int) else 0,
-                "total": earlier.get("total") if isinstance(earlier.get("total"), int) else None,
-                "heartbeat": now_iso(),
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "started": earlier.get("started") if isinstance(earlier.get("started"), str) else now_iso(),
-                "parents": list(self.parents),
-                "data_digest": self.data_digest,
-                "reason": None,
-            }
+            self._status = self._first_status(read_json(self.path / "status.json")[0] or {})
             self._write_status()
             self._thread = threading.Thread(target=self._heartbeat, name=f"heartbeat {self.name}", daemon=True)
             self._thread.start()
@@ -155,7 +153,8 @@ class RunFolder:
             return
         try:
             if not isinstance(error, LockLostError) and self._status["state"] != "done":
-                self._status["state"], self._status["reason"] = _ending(error)
+                if error is not None or self._status["state"] != "pending":
+                    self._status["state"], self._status["reason"] = _ending(error)
                 with self._mutex:
                     self._write_status()
         except LingossError as problem:
@@ -252,6 +251,24 @@ class RunFolder:
             except BaseException:
                 self._status["state"] = "running"
                 raise
+
+    def _first_status(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
+        """The status of a run that this process starts, or goes on with after the `earlier` one."""
+        step, total, started = (earlier.get(key) for key in ("step", "total", "started"))
+        return {
+            "stage": self.stage,
+            "id": self.id,
+            "state": "running",
+            "step": step if isinstance(step, int) else 0,
+            "total": total if isinstance(total, int) else None,
+            "heartbeat": now_iso(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "started": started if isinstance(started, str) else now_iso(),
+            "parents": list(self.parents),
+            "data_digest": self.data_digest,
+            "reason": None,
+        }
 
     def _is_done(self) -> bool:
         record, problem = read_json(self.path / "DONE.json")

@@ -15,7 +15,6 @@ from lingoss.runs.ids import split_name
 from lingoss.runs.lock import STALE
 
 STATES = ("pending", "running", "done", "failed", "stopped")
-ACTIVE = ("pending", "running")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ class RunInfo:
 
     @property
     def is_alive(self) -> bool:
-        """Whether a process works on it now: an active state with a fresh heartbeat."""
-        return self.state in ACTIVE and self.age is not None and self.age <= STALE
+        """Whether a process works on it now: it is running, with a fresh heartbeat."""
+        return self.state == "running" and self.age is not None and self.age <= STALE
 
     @property
     def config(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lingoss.runs.files import gigabytes
-from lingoss.runs.read import ACTIVE, RunInfo, list_runs
+from lingoss.runs.read import RunInfo, list_runs
 
 HEADERS = ("run", "state", "step", "heartbeat", "parent", "started", "size", "note")
 
@@ -51,7 +51,7 @@ def run_rows(root: Path) -> list[RunRow]:
 def _row(run: RunInfo) -> RunRow:
     return RunRow(
         name=run.name,
-        state="lost" if run.state in ACTIVE and not run.is_alive else run.state,
+        state="lost" if run.state == "running" and not run.is_alive else run.state,
         step=run.step,
         total=run.total,
         age=run.age,

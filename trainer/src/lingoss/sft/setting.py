@@ -86,7 +86,8 @@ def resolve(config: SftConfig) -> Setting:
         LingossError: there is no finished prepare run, or the data has faults.
     """
     parent = runs.find_parent(config.root, "sft", config.parent)
-    return Setting(config, prepared(config.root, parent.name), build_mix(config))
+    base = prepared(config.root, parent.name)
+    return Setting(config, base, build_mix(config, base.datasets))
 
 
 def context_length(model: Path) -> int:
