@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT-0
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint bench lock docs clean
+.PHONY: help env demo test test-cluster test-all golden lint bench lock docs tools operators clean
 VENV := .venv/bin
 
 help: ## Print these targets
@@ -15,6 +15,19 @@ demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no tok
 test: env ## Lint, types, and all tests that need no cluster
 	@$(MAKE) --no-print-directory lint
 	@cd trainer && ../$(VENV)/python -m pytest -q -n auto $(ARGS)
+	@$(VENV)/python -m pytest -q -n auto tests/render $(ARGS)
+
+test-cluster: env ## The chart on a real API server: two layouts whole, the others scheduling only (Debian, root, go)
+	@$(VENV)/python -m pytest -q tests/cluster -m "not full" $(ARGS)
+
+test-all: test ## Everything, every layout whole; takes long
+	@$(VENV)/python -m pytest -q tests/cluster $(ARGS)
+
+golden: env ## Rewrite the rendered twins in tests/render/golden
+	@$(VENV)/python tests/render/golden.py
+
+tools: env ## Build what test-cluster needs (Kubernetes, operators; once, 15 to 30 minutes)
+	@cd tests && ../$(VENV)/python -m harness build
 
 lint: env ## ruff (lint and format), import rules, types
 	@cd trainer && ../$(VENV)/ruff check . && ../$(VENV)/ruff format --check . && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
@@ -22,8 +35,9 @@ lint: env ## ruff (lint and format), import rules, types
 bench: env ## Measure each figure that the project promises and print it beside its bar
 	@$(VENV)/python bench/bench.py $(ARGS)
 
-docs: env ## Rewrite the generated pages of docs/
+docs: env ## Rewrite what is generated: docs/configuration.md, the chart's schema and values tables
 	@$(VENV)/python -m lingoss.config > docs/configuration.md
+	@$(VENV)/python charts/values.py
 
 lock: ## Resolve the locks again from trainer/pyproject.toml
 	@printf '%s\n' '# The one tool that pip itself installs; everything else comes from requirements.lock through it. Made by `make lock`.' > trainer/bootstrap.lock

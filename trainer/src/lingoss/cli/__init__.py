@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from lingoss import __version__
-from lingoss.cli import evaluation, folders, stages, texts
+from lingoss.cli import evaluation, folders, guard, stages, texts
 from lingoss.errors import LingossError
 
 DESCRIPTION = "Reasoning models that think and answer in the language they are asked for."
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"lingoss {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for room in (stages, evaluation, texts, folders):
+    for room in (stages, evaluation, texts, folders, guard):
         room.add(commands)
     return top
 

