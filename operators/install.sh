@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-KUBERAY_VERSION=1.5.0
+KUBERAY_VERSION=1.5.1
 KUEUE_VERSION=0.17.0
 HELM=${HELM:-helm}
 KUBECTL=${KUBECTL:-kubectl}

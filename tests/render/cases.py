@@ -58,6 +58,13 @@ class Case:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @property
+    def stage(self) -> str:
+        return str(self.values.get("global.stage", "prepare"))
+
+    def text(self, more: charts.Values | None = None, **options: Any) -> str:
+        return charts.text(self.layout, {**self.values, **(more or {})}, **options)
+
     def manifests(self, more: charts.Values | None = None, **options: Any) -> list[charts.Manifest]:
         return charts.render(self.layout, {**self.values, **(more or {})}, **options)
 
@@ -83,6 +90,8 @@ EXTRA = [
     Case(name, entry.get("layout", charts.BASE), tuple(entry["values"].items())) for name, entry in VARIANTS.items()
 ]
 CASES = [*MATRIX, *EXTRA]
+# Enough for what does not depend on numbers: two layouts with all stages and engines, and the switches.
+FEW = [*stages_of(charts.BASE), *stages_of("local-cpu"), *EXTRA]
 
 
 def each(cases: list[Case]) -> Callable[[Any], Any]:

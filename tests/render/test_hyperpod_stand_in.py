@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from harness.hyperpod.definition import definition
 from harness.hyperpod.plan import QUEUE, plan, pods_of, true_states, workload_of
 
@@ -114,7 +115,9 @@ def test_suspension_takes_the_pods_away() -> None:
     assert last_state(result.status) == "Suspended"
 
 
-@pytest.mark.parametrize(("policy", "deleted"), [({}, 2), ({"cleanPodPolicy": "All"}, 2), ({"cleanPodPolicy": "None"}, 0)])
+@pytest.mark.parametrize(
+    ("policy", "deleted"), [({}, 2), ({"cleanPodPolicy": "All"}, 2), ({"cleanPodPolicy": "None"}, 0)]
+)
 def test_clean_pod_policy(policy: dict[str, str], deleted: int) -> None:
     result = plan(job(policy, **ended("Completed")), pods("Succeeded", "Succeeded"), None, NOW)
     assert len(result.delete) == deleted
@@ -122,7 +125,8 @@ def test_clean_pod_policy(policy: dict[str, str], deleted: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ttl", "later", "gone"), [(60, 59, False), (60, 60, True), (-1, 10**6, False), (0, 10**6, False), (None, 10**6, False)]
+    ("ttl", "later", "gone"),
+    [(60, 59, False), (60, 60, True), (-1, 10**6, False), (0, 10**6, False), (None, 10**6, False)],
 )
 def test_time_to_live(ttl: int | None, later: int, gone: bool) -> None:
     given = job({"ttlSecondsAfterFinished": ttl}, **ended("Failed"))

@@ -200,14 +200,14 @@ def test_no_two_objects_have_the_same_name(case: Case) -> None:
 @everywhere
 def test_objects_stand_in_the_namespace_of_the_release(case: Case) -> None:
     cluster_wide = {"PersistentVolume", "StorageClass"}
-    for manifest in case.manifests(namespace="elsewhere"):
+    for manifest in case.manifests(release="other-lingoss", namespace="elsewhere"):
         wanted = None if manifest["kind"] in cluster_wide else "elsewhere"
         assert manifest["metadata"].get("namespace") == wanted, charts.identifier(manifest)
 
 
 @everywhere
 def test_pods_carry_the_three_labels_that_select_them(case: Case) -> None:
-    for pod in case.pods(release="other-lingoss"):
+    for pod in case.pods(release="other-lingoss", namespace="elsewhere"):
         assert pod.labels.get(SELECTED_BY[0]) == "lingoss", pod.name
         assert pod.labels.get(SELECTED_BY[1]) == "other-lingoss", pod.name
         assert re.fullmatch(r"[a-z][a-z-]{1,30}", pod.labels.get(SELECTED_BY[2], "")), pod.name
@@ -380,7 +380,7 @@ def test_a_stage_asks_for_no_more_gpus_than_the_layout_has(case: Case) -> None:
     layout = charts.nested({**charts.layout(case.layout), **case.values})["global"]["layout"]
     asked = sum(pod.amount(GPU) * charts.count(pod) for pod in case.pods())
     assert asked <= layout["nodes"] * layout["gpus"]
-    if layout["gpus"] and case in MATRIX and case.values["global.stage"] not in ("none", "prepare"):
+    if layout["gpus"] and case in MATRIX and case.stage not in ("none", "prepare"):
         assert asked > 0
 
 

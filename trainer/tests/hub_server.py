@@ -19,7 +19,8 @@ _PATH = re.compile(r"(?:/api)?/(?:(models|datasets)/)?([^/]+/[^/]+)/(tree|resolv
 
 @dataclass
 class Repo:
-    """A repository at COMMIT. `refuse`: (status, X-Error-Code, X-Error-Message) for everybody without `token`."""
+    """A repository at COMMIT. `refuse`: (status, X-Error-Code, X-Error-Message) for everybody without `token`; the list of
+    a gated repository's files is open to all, as on the true Hub."""
 
     files: dict[str, bytes]
     token: str | None = None
@@ -54,7 +55,7 @@ class Hub:
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -92,7 +93,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._error(404 if authorization else 401, "RepoNotFound", "Repository not found")
         if repo.status != 200:
             return self._error(repo.status, "", "in trouble")
-        if repo.token and authorization != f"Bearer {repo.token}":
+        listed = found[3] == "tree" and repo.refuse[1] == "GatedRepo"
+        if repo.token and authorization != f"Bearer {repo.token}" and not listed:
             return self._error(*repo.refuse)
         if found[4] != COMMIT:
             return self._error(404, "RevisionNotFound", "Invalid rev id")
@@ -127,11 +129,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         hub = self.hub
         try:
             if hub.stall and hub.stall[0] == name and len(body) > hub.stall[1]:
-                self.wfile.write(body[: hub.stall[1]])
+                count = hub.stall[1]
+                self.wfile.write(body[:count])
                 self.wfile.flush()
                 hub.stalled.set()
                 hub.released.wait()
-                body = body[hub.stall[1] :]
+                body = body[count:]
             self.wfile.write(body)
         except (BrokenPipeError, ConnectionResetError):  # the client was killed
             self.close_connection = True

@@ -123,6 +123,7 @@ def test_parts_are_checked(tiny_llama: Path, tmp_path: Path) -> None:
 
 def test_report_gives_up_in_one_line(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = config(prepared_root(tiny_llama, tmp_path))
+    capsys.readouterr()
     with pytest.raises(LingossError) as refusal:
         evaluate.run(settings, part="report", wait=0.2)
     first, second = (one.folder.name for one in resolve(settings).draws)
@@ -160,6 +161,30 @@ def test_report_waits_for_the_end_of_a_living_generate(tiny_llama: Path, tmp_pat
         with pytest.raises(LingossError, match=r"waiting for the end of generate after 0 s.*running on .*step 1 of 3"):
             wait_for_samples(setting, held.path, 0)
     wait_for_samples(setting, held.path, 0)
+
+
+def test_sigterm_ends_the_waiting(tiny_llama: Path, tmp_path: Path) -> None:
+    settings = config(prepared_root(tiny_llama, tmp_path))
+    log = tmp_path / "log"
+    waiting = readonly.start([], code(settings, "report", 600), log)
+    until(lambda: waiting.poll() is not None or "wait for samples" in log.read_text())
+    waiting.terminate()
+    assert waiting.wait(timeout=60) == 143, log.read_text()
+
+
+def test_the_command_line(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from lingoss.cli import main
+
+    root = prepared_root(tiny_llama, tmp_path)
+    command = ["evaluate", "--set", f"root={root}", "--set", "prompts.sets=[core]", "--part"]
+    assert main([*command, "open"]) == 0
+    (found,) = [run for run in runs.list_runs(root) if run.stage == "evaluate"]
+    assert (found.state, found.path.is_symlink()) == ("pending", True)
+    capsys.readouterr()
+    assert main([*command, "report", "--wait", "0"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("lingoss evaluate: still waiting for base-")
+    assert "generate has not begun" in last
 
 
 @pytest.mark.parametrize(
@@ -245,8 +270,8 @@ def test_two_prepare_runs_of_one_model_are_one_base(tiny_llama: Path, tmp_path: 
 
     root = prepared_root(tiny_llama, tmp_path)
     trained = plant(root, "sft", (runs.find_run(root, "latest:prepare").name,))
-    values = {"root": root, "model": {"source": str(tiny_llama)}, "prompt_sets": ["core"], "run": "2"}
-    prepare.run(PrepareConfig.model_validate(values))
+    earlier = {key: value for key, value in runs.find_run(root, "latest:prepare").config.items() if key != "root"}
+    prepare.run(PrepareConfig.model_validate({**earlier, "root": root, "run": "2"}))
     setting = resolve(config(root))
     assert [subject.name for subject in setting.subjects] == ["base", trained]
     assert setting.left_out == ""

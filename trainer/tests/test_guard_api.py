@@ -207,7 +207,7 @@ def test_nobody_listens(account: Path) -> None:
 def test_a_server_that_never_answers(account: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         api = Api(f"http://127.0.0.1:{silent.getsockname()[1]}", account, patience=0.1, timeout=0.2)
-        with pytest.raises(LingossError, match="no answer .*timed out"):
+        with pytest.raises(LingossError, match=r"no answer .*timed out"):
             api.get("/apis")
 
 

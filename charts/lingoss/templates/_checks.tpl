@@ -11,6 +11,7 @@ what, which value, and what to do. All templates take the parent's context unles
 {{- if eq .Values.global.stage "sft" -}}{{- include "lingoss.checkSft" . -}}{{- end -}}
 {{- if eq .Values.global.stage "grpo" -}}{{- include "lingoss.checkGrpo" . -}}{{- end -}}
 {{- include "lingoss.checkPods" . -}}
+{{- if eq .Values.global.stage "sft" -}}{{- include "lingoss.checkSizes" . -}}{{- end -}}
 {{- include "lingoss.checkCRDs" . -}}
 {{- end -}}
 
@@ -96,6 +97,10 @@ what, which value, and what to do. All templates take the parent's context unles
 {{- if not (.Capabilities.APIVersions.Has "sagemaker.amazonaws.com/v1") -}}
 {{- fail (printf "sft.runtime=hyperpod needs the custom resource %s (sagemaker.amazonaws.com/v1), which this cluster does not have: install the EKS add-on amazon-sagemaker-hyperpod-training-operator, or --set sft.runtime=job %s" $kind $offline) -}}
 {{- end -}}
+{{- end -}}
+{{- if and (include "lingoss.queueLabels" .) (ne .Values.global.stage "none") (not (join " " .Capabilities.APIVersions | contains "kueue.x-k8s.io/")) -}}
+{{- /* Without Kueue nobody reads the label, and the job would start outside every quota. */ -}}
+{{- fail (printf "global.queue names a queue, but this cluster does not have Kueue (kueue.x-k8s.io): run `make operators`, or take global.queue out of the values %s" $offline) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

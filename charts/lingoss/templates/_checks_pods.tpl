@@ -63,7 +63,8 @@ All templates take the parent's context unless they say otherwise.
 {{- $asked := include "lingoss.podDemand" $pod | fromYaml -}}
 {{- $gpus := get $asked "nvidia.com/gpu" | int -}}
 {{- $efa := get $asked "vpc.amazonaws.com/efa" | int -}}
-{{- $tail := printf "lower %s.resources, or use another layout" $what -}}
+{{- $key := get (dict "storage.prepare" "storage.prepare.convert.resources or storage.prepare.fetch.resources") $what | default (printf "%s.resources" $what) -}}
+{{- $tail := printf "lower %s, or use another layout" $key -}}
 {{- if gt $gpus (int $layout.gpus) -}}
 {{- fail (printf "a pod of %s asks for %d GPUs, but a node of %s has %d: %s" $what $gpus $name (int $layout.gpus) $tail) -}}
 {{- end -}}
@@ -80,7 +81,8 @@ All templates take the parent's context unless they say otherwise.
 {{- fail (printf "a pod of %s asks for %vMi of memory, but global.layout.memoryGi=%v: %s" $what $asked.memory $layout.memoryGi $tail) -}}
 {{- end -}}
 {{- if le (int $asked.memory) 0 -}}
-{{- fail (printf "a pod of %s is left with no memory of global.layout.memoryGi=%v: %s" $what $layout.memoryGi $tail) -}}
+{{- /* Ray workers alone are sized by what others leave. */ -}}
+{{- fail (printf "a pod of %s is left with no memory of global.layout.memoryGi=%v: lower kuberay.head.resources and kuberay.submitter.resources" $what $layout.memoryGi) -}}
 {{- end -}}
 {{- if and $gpus (ge (mul $layout.shmGi 1024 | int) (int $asked.memory)) -}}
 {{- fail (printf "a pod of %s asks for %vMi of memory, and its /dev/shm may take %vGi of it: lower global.layout.shmGi, or raise %s.resources.limits.memory" $what $asked.memory $layout.shmGi $what) -}}

@@ -9,9 +9,9 @@
 {{- $there := mul $layout.nodes $layout.gpus -}}
 {{- if gt (int .nodes) (int $layout.nodes) -}}
 {{- if $there -}}
-{{- fail (printf "%s asks for %d GPUs on %d nodes, but %s has %d on %d: ask for fewer nodes, or raise global.layout.nodes if the group has more" .what $asked (int .nodes) $name $there (int $layout.nodes)) -}}
+{{- fail (printf "%s comes to %d GPUs on %d nodes, but %s has %d on %d: ask for fewer nodes, or raise global.layout.nodes if the group has more" .what $asked (int .nodes) $name $there (int $layout.nodes)) -}}
 {{- else -}}
-{{- fail (printf "%s asks for %d nodes, but %s has %d: ask for fewer, or raise global.layout.nodes if there are more" .what (int .nodes) $name (int $layout.nodes)) -}}
+{{- fail (printf "%s comes to %d nodes, but %s has %d: ask for fewer, or raise global.layout.nodes if there are more" .what (int .nodes) $name (int $layout.nodes)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -49,7 +49,6 @@
 {{- fail (printf "sft.nodes=%d is not between sft.elastic.minNodes=%d and sft.elastic.maxNodes=%d, which it begins between: change one of them" (int $sft.nodes) (int $range.min) (int $range.max)) -}}
 {{- end -}}
 {{- end -}}
-{{- include "lingoss.checkSizes" . -}}
 {{- $partial := $elastic.partialPreemption -}}
 {{- if $partial.enabled -}}
 {{- if not $elastic.enabled -}}
@@ -81,9 +80,9 @@
 {{- $batch := get $sft.config "global_batch" | default 16 | int -}}
 {{- $each := get $sft.config "per_device_batch" | default 4 | int -}}
 {{- $processes := include "lingoss.processes" (dict "ctx" $ctx) | int -}}
-{{- $remedy := printf "set it to %s" (join ", " $sizes) -}}
-{{- if not $sizes -}}{{- $remedy = "no number of nodes works" -}}{{- end -}}
-{{- fail (printf "%s=%d x %d processes x sft.config.per_device_batch=%d does not divide sft.config.global_batch=%d: %s, or change the batch sizes" $key (int $nodes) $processes $each $batch $remedy) -}}
+{{- $remedy := printf "set it to %s, or change the batch sizes" (join " or " $sizes) -}}
+{{- if not $sizes -}}{{- $remedy = "no number of nodes does, so change the batch sizes" -}}{{- end -}}
+{{- fail (printf "%s=%d x %d processes x sft.config.per_device_batch=%d does not divide sft.config.global_batch=%d: %s" $key (int $nodes) $processes $each $batch $remedy) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -96,6 +95,10 @@
 {{- if not (has $grpo.engine $layout.engines) -}}
 {{- fail (printf "grpo.engine=%s does not fit %s, which runs %s: --set grpo.engine=%s, or use another layout" $grpo.engine (include "lingoss.layoutName" .) (join ", " $layout.engines) (first $layout.engines)) -}}
 {{- end -}}
+{{- if and (eq $grpo.engine "verl") (eq (get $grpo.config "format") "harmony") -}}
+{{- /* The trainer refuses it too, but on a cluster of GPUs that has started for nothing. */ -}}
+{{- fail "grpo.engine=verl hides the channels of grpo.config.format=harmony from the reward: --set grpo.engine=trl, or train a model with format think or plain" -}}
+{{- end -}}
 {{- if eq $grpo.engine "trl" -}}
 {{- include "lingoss.checkProcesses" (dict "ctx" $ctx "part" "grpo") -}}
 {{- $node := include "lingoss.node" (dict "ctx" $ctx "workload" $ctx.Values) | fromYaml -}}
@@ -103,6 +106,10 @@
 {{- if $separate -}}{{- $what = printf "%s with one more for the vLLM server (grpo.config.rollout.mode=server)" $what -}}{{- end -}}
 {{- include "lingoss.checkNodes" (dict "root" . "what" $what "nodes" (add $grpo.nodes (ternary 1 0 $separate)) "gpus" $node.gpus) -}}
 {{- else -}}
+{{- $version := get .Values.kuberay.rayVersions $grpo.engine -}}
+{{- if and .Values.kuberay.tokenAuth (semverCompare "<2.52.0" $version) -}}
+{{- fail (printf "kuberay.tokenAuth needs Ray 2.52, but kuberay.rayVersions.%s=%s: use an image with a newer Ray, or --set kuberay.tokenAuth=false" $grpo.engine $version) -}}
+{{- end -}}
 {{- $ray := dict "ctx" $ctx "kuberay" .Values.kuberay -}}
 {{- $trainer := include "kuberay.nodes" (mergeOverwrite (dict "name" "trainer") $ray) | int -}}
 {{- $rollout := include "kuberay.nodes" (mergeOverwrite (dict "name" "rollout") $ray) | int -}}

@@ -80,7 +80,7 @@ before, by a plan that loads no model. */ -}}
 {{- $init = append $init (include "lingoss.container" (mergeOverwrite (dict) $common (dict "name" "plan" "command" $plan "resources" $plain "gpus" 0 "efa" 0)) | fromYaml) -}}
 {{- end -}}
 {{- $rest := dict "restartPolicy" "Never" -}}
-{{- if gt $pods 1 -}}{{- $_ := set $rest "subdomain" (include "lingoss.peersName" .) -}}{{- end -}}
+{{- if gt $nodes 1 -}}{{- $_ := set $rest "subdomain" (include "lingoss.peersName" .) -}}{{- end -}}
 {{- $_ := set $rest "terminationGracePeriodSeconds" (include "lingoss.gracePeriod" .ctx | int) -}}
 {{- $template := include "lingoss.podTemplate" (dict "ctx" .ctx "part" .stage "workload" $values "containers" (list $main)
   "initContainers" $init "gpus" $node.gpus "config" $config "rest" $rest) | fromYaml -}}
@@ -115,7 +115,7 @@ metadata:
     {{- with include "lingoss.queueLabels" .ctx }}{{ . | trim | nindent 4 }}{{ end }}
 spec:
   {{- include "lingoss.distributedSpec" . | nindent 2 }}
-{{- if or .server (gt (int .nodes) 1) }}
+{{- if gt (int .nodes) 1 }}
 ---
 apiVersion: v1
 kind: Service

@@ -18,26 +18,23 @@
 {{- end -}}
 {{- end -}}
 
-{{- /* GPUs that the pods of the current stage hold at most, as a number. Input: the parent's context. */ -}}
+{{- /*
+GPUs that the pods of the current stage hold at most, as a number: what the finished pod templates ask for, times their
+number. Input: the parent's context.
+*/ -}}
 {{- define "lingoss.stageGpus" -}}
-{{- $stage := .Values.global.stage -}}
-{{- $layout := .Values.global.layout -}}
-{{- if eq $stage "sft" -}}
-{{- $node := include "lingoss.node" (dict "ctx" .Subcharts.sft "workload" .Values.sft) | fromYaml -}}
-{{- mul (int $node.gpus) (include "sft.range" .Subcharts.sft | fromYaml).max -}}
-{{- else if and (eq $stage "grpo") (include "lingoss.rayJobName" .) -}}
-{{- mul $layout.gpus $layout.nodes -}}
-{{- else if eq $stage "grpo" -}}
-{{- $node := include "lingoss.node" (dict "ctx" .Subcharts.grpo "workload" .Values.grpo) | fromYaml -}}
-{{- mul (int $node.gpus) (add .Values.grpo.nodes (ternary 1 0 (eq (include "grpo.separateRollout" .Subcharts.grpo) "true"))) -}}
-{{- else if eq $stage "evaluate" -}}
-{{- include "inference.gpus" (dict "ctx" .Subcharts.inference "key" "inference.evaluate.generate.gpus"
-  "asked" .Values.inference.evaluate.generate.gpus "default" $layout.gpus) -}}
-{{- else if eq $stage "serve" -}}
-{{- mul (include "inference.serveGpus" .Subcharts.inference) .Values.inference.serve.replicas -}}
-{{- else -}}
-0
+{{- $total := 0 -}}
+{{- range $what, $pod := include "lingoss.largePods" . | fromYaml -}}
+{{- $pods := 1 -}}
+{{- if eq $what "sft" -}}{{- $pods = (include "sft.range" $.Subcharts.sft | fromYaml).max -}}
+{{- else if eq $what "grpo" -}}{{- $pods = add $.Values.grpo.nodes (ternary 1 0 (eq (include "grpo.separateRollout" $.Subcharts.grpo) "true")) -}}
+{{- else if hasPrefix "kuberay." $what -}}
+{{- $pods = (include "kuberay.group" (dict "ctx" $.Subcharts.grpo "kuberay" $.Values.kuberay "name" (trimPrefix "kuberay." $what)) | fromYaml).replicas -}}
+{{- else if eq $what "inference.serve" -}}{{- $pods = $.Values.inference.serve.replicas -}}
 {{- end -}}
+{{- $total = add $total (mul (get (include "lingoss.podDemand" $pod | fromYaml) "nvidia.com/gpu") $pods) -}}
+{{- end -}}
+{{- $total -}}
 {{- end -}}
 
 {{- /* Resource and name of the objects to watch in the current stage, as kubectl takes them, in a list. Input: the parent's context. */ -}}

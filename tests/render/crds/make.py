@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT-0
 """Make small JSON schemas of the custom resources that the chart or its tests write from the released definitions.
 
-    python tests/render/crds/make.py KUBERAY_CRD_FOLDER KUEUE_CRD_FOLDER
+    .venv/bin/python tests/render/crds/make.py
 
-The folders are `config/crd/bases` of ray-operator v1.5.0 and `config/components/crd/bases` of kueue v0.17.0, as the Go
-module proxy serves them (Apache-2.0). HyperPodPyTorchJob has no released definition; tests/harness/hyperpod/make_schema.py
-makes its schema.
+It takes the definitions (Apache-2.0) of the versions that tests/harness/go pins; a cluster test says when the result is
+stale. HyperPodPyTorchJob has no released definition: tests/harness/hyperpod/make_schema.py makes its schema.
 
 A definition is open: the API server drops an unknown key or reports it, whichever the client asks for. Here every object
-with named fields is closed, so that a misspelt key fails. A pod's spec keeps the names of its fields only, because pods are
-checked by the Kubernetes schema. Rules in CEL stay out; the API server of the cluster tests runs them.
+with named fields is closed, so that a misspelt key fails. A pod's spec keeps the names of its fields only, because pods
+are checked by the Kubernetes schema. Rules in CEL stay out; the API server of the cluster tests runs them.
 """
 
 import json
@@ -17,15 +16,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from harness import operators
 
 TARGET = Path(__file__).resolve().parent
 WANTED = {
-    "ray.io_rayjobs.yaml": "ray-operator v1.5.0",
-    "kueue.x-k8s.io_clusterqueues.yaml": "kueue v0.17.0",
-    "kueue.x-k8s.io_localqueues.yaml": "kueue v0.17.0",
-    "kueue.x-k8s.io_resourceflavors.yaml": "kueue v0.17.0",
-    "kueue.x-k8s.io_workloadpriorityclasses.yaml": "kueue v0.17.0",
+    "RayJob": "kuberay",
+    "ClusterQueue": "kueue",
+    "LocalQueue": "kueue",
+    "ResourceFlavor": "kueue",
+    "WorkloadPriorityClass": "kueue",
 }
 KEPT = {"type", "enum", "required", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}
 INT_OR_STRING: dict[str, Any] = {"type": ["integer", "string"]}
@@ -49,7 +51,7 @@ def closed(node: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def schema(definition: dict[str, Any], source: str) -> dict[str, Any]:
+def schema(definition: dict[str, Any]) -> dict[str, Any]:
     """The schema of a whole object in the version that the definition stores."""
     names, group = definition["spec"]["names"], definition["spec"]["group"]
     version = next(item for item in definition["spec"]["versions"] if item["storage"])
@@ -62,23 +64,25 @@ def schema(definition: dict[str, Any], source: str) -> dict[str, Any]:
     body["required"] = sorted({"apiVersion", "kind", "metadata", *body.get("required", [])})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$comment": f"SPDX-License-Identifier: Apache-2.0. Made by make.py from the definition in {source}.",
+        "$comment": "SPDX-License-Identifier: Apache-2.0. Made by make.py from the released definition.",
         **body,
     }
 
 
-def main() -> None:
-    folders = [Path(argument) for argument in sys.argv[1:]]
-    for name, source in WANTED.items():
-        found = next((folder / name for folder in folders if (folder / name).is_file()), None)
-        if found is None:
-            raise SystemExit(f"{name} is in none of the folders {[str(folder) for folder in folders]}")
-        result = schema(yaml.safe_load(found.read_text(encoding="utf-8")), source)
-        target = TARGET / f"{result['properties']['kind']['const'].lower()}.schema.json"
-        text = json.dumps(result, indent=1, sort_keys=True)
-        target.write_text(text + "\n", encoding="utf-8")
-        print(f"{target.name}: {len(text)} characters")
+def texts() -> dict[str, str]:
+    """The text of every schema file, by its name."""
+    result = {}
+    for kind, source in WANTED.items():
+        definition = next(
+            thing
+            for thing in operators.manifests(source)
+            if thing["kind"] == "CustomResourceDefinition" and thing["spec"]["names"]["kind"] == kind
+        )
+        result[f"{kind.lower()}.schema.json"] = json.dumps(schema(definition), indent=1, sort_keys=True) + "\n"
+    return result
 
 
 if __name__ == "__main__":
-    main()
+    for name, text in texts().items():
+        (TARGET / name).write_text(text, encoding="utf-8")
+        print(f"{name}: {len(text)} characters")

@@ -4,6 +4,7 @@
 The run's lock is not held meanwhile: generate holds it while it draws.
 """
 
+import signal
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lingoss.evaluate.samples import count_rows
 from lingoss.evaluate.setting import Draw, Setting
 from lingoss.progress import Progress
 from lingoss.runs.table import duration
+from lingoss.stopping import StopRequest
 
 POLL = 5.0  # seconds between looks at the samples
 TELL = 60.0  # seconds after which a line is written though nothing changed
@@ -32,12 +34,21 @@ def wait_for_samples(setting: Setting, run: Path, seconds: float, poll: float = 
     """Wait until every sample folder can be scored and no living process works on them.
 
     Progress goes to standard error whenever something changed, and once a minute. Raises LingossError, which says
-    what is missing and what generate was last seen doing, after `seconds`.
+    what is missing and what generate was last seen doing, after `seconds`; KeyboardInterrupt or SystemExit (143) on
+    Ctrl-C or SIGTERM, which would not end a container's first process by itself.
     """
+    with StopRequest() as stop:
+        _wait(setting, run, seconds, poll, stop)
+    stop.raise_if_interrupted()
+    if stop:
+        raise SystemExit(128 + signal.SIGTERM)
+
+
+def _wait(setting: Setting, run: Path, seconds: float, poll: float, stop: StopRequest) -> None:
     start = time.monotonic()
     missing, told, last = list(setting.draws), None, start
     with Progress("wait for samples", _total(setting), "samples") as progress:
-        while True:
+        while not stop:
             missing = [draw for draw in missing if not draw.has_ended]
             maker = runs.read_run(run)
             if not missing and not maker.is_alive:

@@ -24,7 +24,7 @@ def check(
     problems: list[Refusal] = []
     workloads: list[Workload] = _ask(lambda: list_workloads(api.in_cluster(), namespace, release), problems) or []
     facts = _ask(lambda: _facts(stage, config), problems)
-    against = [*problems, *refusals(stage, workloads, facts or Facts(own="unknown"))]
+    against = [*problems, *refusals(stage, workloads, facts)]
     if against and not force:
         print(against[0].line, flush=True)
         return 1

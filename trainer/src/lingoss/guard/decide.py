@@ -75,9 +75,9 @@ def decide(stage: str, workloads: Sequence[Workload], facts: Facts) -> Refusal |
     return next(iter(refusals(stage, workloads, facts)), None)
 
 
-def refusals(stage: str, workloads: Sequence[Workload], facts: Facts) -> list[Refusal]:
-    """Every reason against `stage`, first what would be stopped."""
-    return [*_leaving(stage, workloads), *_entering(stage, facts)]
+def refusals(stage: str, workloads: Sequence[Workload], facts: Facts | None) -> list[Refusal]:
+    """Every reason against `stage`, first what would be stopped. Facts that could not be had (None) give none."""
+    return [*_leaving(stage, workloads), *(_entering(stage, facts) if facts else [])]
 
 
 def replaced(stage: str, names: Sequence[str], workloads: Sequence[Workload]) -> list[str]:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from lingoss import runs
-from lingoss.config import GrpoConfig, SftConfig
+from lingoss.config import GrpoConfig, ServeConfig, SftConfig
 from lingoss.config.common import StageConfig
 from lingoss.errors import LingossError
 from lingoss.guard.decide import EVALUATE, GRPO, PREPARE, SERVE, SFT, Facts, GateResult
@@ -50,13 +50,17 @@ def last_gate(root: Path, run: str) -> GateResult | None:
 
 def _source(stage: str, config: StageConfig) -> str:
     """The finished run that the stage starts from. Raises LingossError when there is none."""
-    if stage == SERVE:
-        return runs.find_parent(config.root, stage, config.parent).name
+    if isinstance(config, ServeConfig):
+        from lingoss.serve import choose
+
+        return choose(config).run.name
     if stage != EVALUATE:
         return runs.find_parent(config.root, stage, config.parent).name
     run = runs.find_run(config.root, "latest:prepare" if config.parent == "auto" else config.parent)
     if not run.done:
         raise LingossError(f"{run.name} is not finished ({run.state}): run stage prepare to its end first")
+    if run.stage != PREPARE:
+        raise LingossError(f"{run.name} cannot be the parent of evaluate: give a run of stage prepare")
     return run.name
 
 

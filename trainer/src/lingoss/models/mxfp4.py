@@ -40,4 +40,5 @@ def _pairs() -> npt.NDArray[np.uint32]:
         values = scale[:, None] * _VALUES
     bits = (values.view(np.uint32) >> 16).astype(np.uint32)
     byte = np.arange(256)
-    return (bits[:, byte & 15] | bits[:, byte >> 4] << 16).ravel()
+    pairs = bits[:, byte & 15] | bits[:, byte >> 4] << 16
+    return pairs.astype(np.uint32).ravel()

@@ -7,9 +7,9 @@ The token is read from the environment variable HF_TOKEN here, given to each cal
 
 import contextlib
 import hashlib
+import io
 import os
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,12 +18,11 @@ from lingoss.config.prepare import Pinned
 from lingoss.errors import LingossError, TemporaryError
 from lingoss.models import is_model_file
 from lingoss.models.shards import Spec
-from lingoss.prepare.place import Bytes
+from lingoss.prepare.place import Bytes, partial_of
 from lingoss.runs.files import writing
 
 Kind = Literal["model", "dataset"]
 _DATA = (".parquet", ".jsonl", ".json", ".csv", ".tsv")
-_WATCH_SECONDS = 0.5
 _TRANSIENT = (408, 425, 429)
 
 
@@ -68,10 +67,11 @@ def listing(source: Pinned, kind: Kind) -> Listing:
         LingossError: no such repository or commit, no right to read it, or nothing in it that is needed.
         TemporaryError: the Hub cannot be reached.
     """
+    api = _api()
     from huggingface_hub.hf_api import RepoFile
 
     with _readable_errors(source, kind):
-        entries = _api().list_repo_tree(
+        entries = api.list_repo_tree(
             source.source, recursive=True, revision=source.revision, repo_type=kind, token=_token()
         )
         found = [entry for entry in entries if isinstance(entry, RepoFile)]
@@ -102,78 +102,68 @@ def tensor_specs(source: Pinned, files: Listing) -> dict[str, Spec]:
 def download(source: Pinned, files: Listing, target: Path) -> None:
     """Download the files into `target`; what is there already, also a part of a file, is not loaded again.
 
-    Every large file is compared with the digest that the Hub gives for it.
+    The library's own download begins each file anew in every process, because it cannot trust locks on a shared volume;
+    here the lock of the run folder guards the files. Large files are compared with the digest that the Hub gives.
 
     Raises:
         LingossError: no right to read, no space, or no right to write.
         TemporaryError: the connection broke, or a file arrived damaged; the same command goes on.
     """
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils import disable_progress_bars
+    with Bytes(f"download {files.name}", files.size) as report:
+        for file in files.files:
+            place = target / file.name
+            if place.is_file() and place.stat().st_size == file.size:
+                report(file.size)
+            else:
+                with writing(place), _readable_errors(source, files.kind):
+                    _load(files, file, partial_of(place), report)
+                    _check(partial_of(place), file)
+                    os.replace(partial_of(place), place)
 
-    disable_progress_bars()  # they draw on a log as on a terminal, one bar for each file
-    with _watching(target, files):
-        for file in files.files:  # in this thread, so that SIGTERM ends it at once
-            with writing(target), _readable_errors(source, files.kind):
-                hf_hub_download(
-                    files.source,
-                    file.name,
-                    repo_type=files.kind,
-                    revision=files.revision,
-                    local_dir=target,
-                    token=_token(),
-                )
-    for file in files.files:
-        _check(target / file.name, file)
+
+def _load(files: Listing, file: HubFile, partial: Path, report: Callable[[int], None]) -> None:
+    """Append to `partial` what it lacks of the file."""
+    api = _api()
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers, disable_progress_bars
+
+    disable_progress_bars()  # they draw on a log as on a terminal
+    url = hf_hub_url(files.source, file.name, repo_type=files.kind, revision=files.revision, endpoint=api.endpoint)
+    headers = build_hf_headers(token=_token(), library_name="lingoss")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    with _Counted(partial, report) as stream:
+        here = stream.tell()
+        if here > file.size:  # of another file: begin again
+            here = stream.truncate(stream.seek(0))
+        report(here)
+        http_get(url, stream, resume_size=here, headers=headers, expected_size=file.size)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+class _Counted(io.BufferedWriter):
+    """A file that is appended to and tells how much is written."""
+
+    def __init__(self, path: Path, report: Callable[[int], None]) -> None:
+        super().__init__(io.FileIO(path, "ab"))
+        self._report = report
+
+    def write(self, data: Any) -> int:
+        """As of any file."""
+        self._report(len(data))
+        return super().write(data)
 
 
 def _check(path: Path, file: HubFile) -> None:
     """Compare with what the Hub said; a damaged file is removed, so that the next start loads it anew."""
-    found = path.stat().st_size
-    if found == file.size and file.sha256:
+    if file.sha256:
         with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        if digest == file.sha256:
-            return
-    elif found == file.size:
-        return
-    path.unlink()
-    raise TemporaryError(f"{file.name} arrived damaged and was removed: start again, and only it is loaded again")
-
-
-@contextlib.contextmanager
-def _watching(folder: Path, files: Listing) -> Iterator[None]:
-    """Report what arrives in `folder`, by looking at it: the Hub's own bars are for terminals only."""
-    report, ending = Bytes(f"download {files.name}", files.size), threading.Event()
-    seen = 0
-
-    def look() -> None:
-        nonlocal seen
-        with contextlib.suppress(OSError):  # a file was renamed between listing and asking
-            now = _arrived(folder)
-            report(now - seen)
-            seen = now
-
-    def watch() -> None:
-        while not ending.wait(_WATCH_SECONDS):
-            look()
-
-    thread = threading.Thread(target=watch, name=f"watch {folder.name}", daemon=True)
-    with report:
-        look()
-        thread.start()
-        try:
-            yield
-        finally:
-            ending.set()
-            thread.join()
-            look()
-
-
-def _arrived(folder: Path) -> int:
-    """Bytes of finished and unfinished files; an unfinished one may have holes, which do not count."""
-    found = (path.stat() for path in folder.rglob("*") if path.is_file())
-    return sum(min(one.st_size, one.st_blocks * 512) for one in found)
+            if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
+                path.unlink()
+                raise TemporaryError(
+                    f"{file.name} arrived damaged and was removed: start again, and only it is loaded again"
+                )
 
 
 def _is_needed(name: str, kind: Kind) -> bool:
@@ -183,7 +173,8 @@ def _is_needed(name: str, kind: Kind) -> bool:
 
 
 def _api() -> Any:
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"  # read when huggingface_hub is imported
+    """The library's client. Called before anything else of it is imported: then it reads the environment, once."""
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     from huggingface_hub import HfApi
 
     return HfApi(library_name="lingoss")
@@ -224,6 +215,10 @@ def _readable_errors(source: Pinned, kind: Kind) -> Iterator[None]:
         raise _unreachable(name, cause or error) from error
     except (httpx.HTTPError, ConnectionError, TimeoutError) as error:
         raise _unreachable(name, error) from error
+    except OSError as error:
+        if error.errno is None:  # not of the disk: the answer ended before its end
+            raise _unreachable(name, error) from error
+        raise
 
 
 def _gated(name: str) -> str:

@@ -16,6 +16,7 @@ from lingoss.runs.files import make_folder, writing
 
 FOLDERS = ("runs", "models", "data", "downloads")
 """What prepare writes to, below the root."""
+MOUNTS = Path("/proc/self/mounts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def file_system(path: Path) -> tuple[str, str, str]:
     wanted = path.resolve()
     found = ("unknown", "unknown", "/")
     try:
-        lines = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:  # not Linux
         return found
     for line in lines:

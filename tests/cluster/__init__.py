@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT-0
+"""The chart on a real API server."""

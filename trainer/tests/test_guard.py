@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: MIT-0
+"""`lingoss guard` as the hook runs it: a fake API server, real run folders on a read-only volume, one line."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import readonly
+from fake_kubernetes import TOKEN, Cluster, condition, serving, workload
+from lingoss import config, runs
+from lingoss.cli import main
+from lingoss.config.common import StageConfig
+from lingoss.guard import api as api_module
+from lingoss.guard.api import Api
+from lingoss.guard.volume import facts, last_gate
+
+END = ", or pass --set guard.force=true\n"
+Guard = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / "evaluations").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    (tmp_path / "token").write_text(TOKEN)
+    with serving(cluster) as port:
+        api = Api(f"http://127.0.0.1:{port}", tmp_path, patience=0.1, timeout=5.0)
+        monkeypatch.setattr(api_module, "in_cluster", lambda: api)
+        yield api
+
+
+@pytest.fixture
+def guard(server: Api, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Guard:
+    """Run the command for a stage with settings; its exit status and standard output."""
+
+    def run(stage: str, *options: str, **settings: Any) -> tuple[int, str]:
+        file = tmp_path / f"{stage}.yaml"
+        file.write_text(json.dumps({"stage": stage, "root": str(root), **settings}))
+        capsys.readouterr()
+        command = ["guard", "--release", "lingoss", "--namespace", "team-a", "--stage", stage, *options]
+        code = main(command + (["--config", str(file)] if stage not in ("none", "prepare") else []))
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def settings_of(root: Path, stage: str, **changes: Any) -> StageConfig:
+    return config.stage_type(stage).model_validate({"root": root, **changes})
+
+
+def plant(root: Path, stage: str, parents: tuple[str, ...] = (), gate: Any = None, **changes: Any) -> str:
+    """A finished run with weights that nobody loads; for an evaluation with the gate's outcome and what it judged."""
+    with runs.open_run(root, stage, settings_of(root, stage, **changes), parents) as folder:
+        folder.status("running", 1, 1)
+        if stage in ("sft", "grpo"):
+            folder.adapter.mkdir()
+            (folder.adapter / "adapter_model.safetensors").write_bytes(b"weights")
+            (folder.adapter / "adapter_config.json").write_text("{}")
+        if gate is not None:
+            outcome, judged = gate
+            content = {"outcome": outcome, "languages": {}, "reasons": ["Because.\nSo."], "runs": [judged, "base"]}
+            runs.write_json(folder.path / "gate.json", content)
+        (root / "models").mkdir(exist_ok=True)
+        model = {"path": "models", "digest": "0", "hub_id": "a/model", "revision": None}
+        brought = {"prepared": {"model": model, "prompts": {}, "datasets": {}}} if stage == "prepare" else {}
+        folder.finish(1, **brought)
+    return folder.name
+
+
+def begin(root: Path, stage: str, parents: tuple[str, ...] = (), **changes: Any) -> str:
+    with runs.open_run(root, stage, settings_of(root, stage, **changes), parents) as folder:
+        folder.status("running", 1, 5)
+    return folder.name
+
+
+def test_a_whole_life(guard: Guard, cluster: Cluster, root: Path) -> None:
+    """prepare, sft, evaluate, grpo, evaluate, serve, none: each step refused until what it needs is there."""
+    lacks = f"stage sft cannot start, sft needs a finished run of stage prepare below {root / 'runs'}: run it first"
+    assert guard("prepare") == (0, "release lingoss may go on with stage prepare\n")
+    assert guard("sft") == (1, lacks + END)
+    prepare = begin(root, "prepare")
+    assert guard("sft") == (1, f"{lacks}; unfinished: {prepare} is stopped{END}")
+    assert guard("evaluate")[0] == 1
+    assert plant(root, "prepare") == prepare
+    assert guard("sft") == (0, "release lingoss may go on with stage sft\n")
+    assert guard("evaluate")[0] == 0
+
+    assert guard("grpo") == (
+        1,
+        f"stage grpo cannot start, grpo needs a finished run of stage sft below {root / 'runs'}: run it first{END}",
+    )
+    code, told = guard("serve")
+    assert (code, told.count("\n")) == (1, 1)
+    assert told.startswith("stage serve cannot start, ")
+    assert told.endswith(END)
+    sft = plant(root, "sft", (prepare,))
+    assert guard("serve")[0] == 0
+    assert guard("grpo") == (
+        1,
+        f"stage grpo cannot start, no finished evaluation has judged {sft}, so nobody knows whether GRPO would learn "
+        f"anything: run stage evaluate first{END}",
+    )
+    plant(root, "evaluate", (prepare,), gate=("viable", "base"))
+    assert "no finished evaluation has judged" in guard("grpo")[1]
+    first = plant(root, "evaluate", (prepare, sft), gate=("sft-first", sft))
+    assert guard("grpo") == (
+        1,
+        f"stage grpo is not worth starting, the gate of {first} says sft-first for {sft} (Because. So): train longer or "
+        f"on more examples in stage sft, then evaluate again{END}",
+    )
+    assert guard("grpo", gate={"force": True})[0] == 0
+    plant(root, "evaluate", (prepare, sft), gate=("viable", sft), run="2")
+    assert guard("grpo")[0] == 0
+
+    grpo = plant(root, "grpo", (sft,))
+    plant(root, "evaluate", (prepare, sft, grpo), gate=("target-met", sft), run="3")
+    assert guard("grpo")[0] == 0  # flip back: its own run is done
+    assert guard("grpo", max_steps=201)[0] == 1  # other settings are another run
+    assert guard("grpo", run="2")[0] == 1
+    assert guard("grpo", data={"files": ["./more.jsonl"]})[0] == 1
+    assert guard("none") == (0, "release lingoss may go on with stage none\n")
+
+
+def test_leaving_a_running_stage(guard: Guard, cluster: Cluster, root: Path) -> None:
+    prepare = plant(root, "prepare")
+    plant(root, "sft", (prepare,))
+    job = workload("HyperPodPyTorchJob", "lingoss-sft-1", "sft", status={"conditions": [condition("Running")]})
+    cluster.add(job)
+    said = (
+        "stage sft cannot be left for {}, HyperPodPyTorchJob lingoss-sft-1 is still running: wait until it has finished, "
+        "or stop it with `kubectl delete hyperpodpytorchjob lingoss-sft-1`"
+    )
+    for stage in ("none", "prepare", "evaluate", "grpo", "serve"):
+        assert guard(stage) == (1, said.format(stage) + END)
+    assert guard("evaluate", "--force") == (
+        0,
+        f"warning, overridden by force: {said.format('evaluate')}\nrelease lingoss may go on with stage evaluate\n",
+    )
+    assert guard("sft", "--workload", "lingoss-sft-1")[1] == "release lingoss may go on with stage sft\n"
+    code, told = guard("sft", "--workload", "lingoss-sft-2", "--workload", "lingoss-sft-3")
+    assert code == 0
+    assert told.splitlines()[0] == (
+        "HyperPodPyTorchJob lingoss-sft-1 is running and will be stopped: lingoss-sft-2, lingoss-sft-3 takes its place, "
+        "and resumes its run from the last checkpoint unless settings that change the result have changed"
+    )
+    job["status"]["conditions"].append(condition("Completed"))
+    assert guard("evaluate")[0] == 0
+
+
+def test_force_tells_every_reason(guard: Guard, cluster: Cluster) -> None:
+    cluster.add(workload("Job", "lingoss-prepare-1", "prepare", status={"active": 1, "ready": 1}))
+    code, told = guard("grpo", "--force")
+    assert code == 0
+    first, second, last = told.splitlines()
+    assert first.startswith("warning, overridden by force: stage prepare cannot be left for grpo")
+    assert second.startswith("warning, overridden by force: stage grpo cannot start")
+    assert last == "release lingoss may go on with stage grpo"
+
+
+def test_what_cannot_be_known_is_refused(guard: Guard, cluster: Cluster, root: Path, tmp_path: Path) -> None:
+    plant(root, "prepare")
+    cluster.answers = [(500, b"")] * 9
+    code, told = guard("sft")
+    assert code == 1
+    assert told.startswith("the guard cannot decide, GET /apis/batch/v1/namespaces/team-a/jobs?")
+    assert told.endswith(f": 500 Internal Server Error{END}")
+    cluster.answers = []
+    code, told = guard("sft", learning_rat=1)
+    assert (code, told.count("\n")) == (1, 1)
+    assert "learning_rat" in told
+    assert told.endswith(END)
+    assert guard("sft", "--force", learning_rat=1)[0] == 0
+    (root / "runs").rename(tmp_path / "runs")
+    (root / "runs").write_text("")
+    assert "cannot be listed" in guard("sft")[1]
+
+
+def test_no_config(server: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["guard", "--release", "a", "--namespace", "team-a", "--stage", "sft"]) == 1
+    assert capsys.readouterr().out == (
+        f"the guard cannot decide, stage sft needs --config FILE, the guard cannot know its input without{END}"
+    )
+
+
+def test_a_defect_is_no_traceback_and_no_leave(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(api_module, "in_cluster", lambda: 1 / 0)
+    assert guard("none") == (1, f"the guard cannot decide, it failed with ZeroDivisionError: division by zero{END}")
+
+
+def test_the_newest_gate_of_a_run(root: Path) -> None:
+    assert last_gate(root, "sft-a") is None
+    plant(root, "evaluate", gate=("saturated", "sft-a"))
+    newer = plant(root, "evaluate", gate=("viable", "sft-a"), run="2")
+    plant(root, "evaluate", gate=("saturated", "sft-b"), run="3")
+    found = last_gate(root, "sft-a")
+    assert found is not None
+    assert (found.evaluation, found.outcome, found.reason) == (newer, "viable", "Because. So")
+    broken = plant(root, "evaluate", gate=("viable", "sft-a"), run="4")
+    (root / "runs" / broken / "gate.json").write_text("{")
+    found = last_gate(root, "sft-a")
+    assert found is not None
+    assert (found.evaluation, found.outcome) == (broken, "unreadable")
+
+
+def test_an_explicit_parent(root: Path) -> None:
+    prepare = plant(root, "prepare")
+    first = plant(root, "sft", (prepare,))
+    plant(root, "sft", (prepare,), run="2")
+    plant(root, "evaluate", (prepare, first), gate=("viable", first))
+    assert facts("grpo", settings_of(root, "grpo")).gate is None
+    found = facts("grpo", settings_of(root, "grpo", parent=first))
+    assert (found.source, found.gate and found.gate.outcome) == (first, "viable")
+    running = begin(root, "prepare", run="2")
+    assert facts("evaluate", settings_of(root, "evaluate")).source == prepare
+    asked = facts("evaluate", settings_of(root, "evaluate", parent=running))
+    assert asked.source is None
+    assert asked.problem.startswith(f"{running} is not finished (stopped): run stage prepare to its end first")
+    assert "give a run of stage prepare" in facts("evaluate", settings_of(root, "evaluate", parent=first)).problem
+
+
+def test_a_volume_that_is_mounted_read_only(server: Api, root: Path, tmp_path: Path) -> None:
+    prepare = plant(root, "prepare")
+    sft = plant(root, "sft", (prepare,))
+    plant(root, "evaluate", (prepare, sft), gate=("viable", sft))
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    file = tmp_path / "grpo.yaml"
+    file.write_text(json.dumps({"root": str(root)}))
+    code = (
+        f"{readonly.NO_TORCH}\nfrom pathlib import Path\nfrom lingoss.cli import main\nfrom lingoss.guard import api\n"
+        f"api.in_cluster = lambda: api.Api({server.server!r}, Path({str(tmp_path)!r}))\n"
+        "import sys\nsys.exit(main(['guard', '--release', 'a', '--namespace', 'team-a', '--stage', 'grpo', "
+        f"'--config', {str(file)!r}]))\n"
+    )
+    log = tmp_path / "log"
+    process = readonly.start(readonly.prefix(root), code, log)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (0, "release a may go on with stage grpo\n"), log.read_text()
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["guard", "--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    for word in ("--set guard.force=true", "exit status: 0 allowed; 1 refused", "lingoss guard --release", "`viable`"):
+        assert word in printed
