@@ -17,7 +17,7 @@ if not __package__:  # run as a folder
 from harness import cache, helm, images, programs
 from harness.cache import HarnessError
 from harness.cluster import LocalCluster
-from harness.sandbox import Sandbox
+from harness.sandbox import Sandbox, clusters
 
 
 def build(names: list[str], fresh: bool) -> None:
@@ -51,16 +51,17 @@ def up() -> None:
 
 def down(numbers: list[int]) -> None:
     """End the clusters of these numbers, or all, and remove what dead ones left."""
-    for sandbox in [Sandbox.existing(n) for n in numbers] or Sandbox.all():
-        sandbox.stop()
-        cache.say(f"cluster {sandbox.number} is gone")
+    with cache.lock(clusters() / ".lock", "a cluster that starts"):
+        for sandbox in [Sandbox.existing(n) for n in numbers] or Sandbox.all():
+            sandbox.stop()
+            cache.say(f"cluster {sandbox.number} is gone")
 
 
 def show() -> None:
-    """One line a cluster: number, state, kubeconfig."""
+    """One line a cluster: number, process 1 or `dead`, kubeconfig."""
     for sandbox in Sandbox.all():
-        state = "up  " if sandbox.alive() else "dead"
-        print(f"{sandbox.number:2} {state} {sandbox.folder}/pki/admin.kubeconfig")
+        state = f"pid {sandbox.pid}" if sandbox.alive() else "dead"
+        print(f"{sandbox.number:2}  {state:12}  {sandbox.folder}/pki/admin.kubeconfig")
 
 
 def main() -> None:

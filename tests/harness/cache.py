@@ -35,14 +35,15 @@ def key(*recipe: str | bytes) -> str:
     return digest.hexdigest()[:12]
 
 
-def entry(name: str, recipe: str, make: Callable[[Path], None]) -> Path:
+def entry(name: str, recipe: str, make: Callable[[Path], None], keep: int = 8) -> Path:
     """The folder `<root>/<name>/<recipe>`; `make(folder)` fills it if it is not there yet.
 
     Two processes never make the same entry at once, and a folder that is there is complete: `make` works in a
-    folder beside it that is renamed when done.
+    folder beside it that is renamed when done. Of one name the `keep` entries that were used last stay.
     """
     place = root() / name / recipe
     if place.is_dir():
+        os.utime(place)
         return place
     with lock(root() / name / ".lock", f"another process that makes {name}"):
         for left in place.parent.glob(".making-*"):  # of a process that died: we hold the lock
@@ -55,6 +56,9 @@ def entry(name: str, recipe: str, make: Callable[[Path], None]) -> Path:
                 making.rename(place)
             finally:
                 shutil.rmtree(making, ignore_errors=True)
+            entries = [p for p in place.parent.iterdir() if p.is_dir() and not p.name.startswith(".")]
+            for old in sorted(entries, key=lambda p: p.stat().st_mtime, reverse=True)[keep:]:
+                shutil.rmtree(old, ignore_errors=True)
     return place
 
 

@@ -77,7 +77,7 @@ class Cluster:
 
     def process(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Process:
         """Start a program that serves the cluster, such as an operator; it ends with the cluster."""
-        raise NotImplementedError
+        raise HarnessError(f"this cluster is the user's: {name} must run in it already")
 
     def image(self, *_arguments: Any, **_keywords: Any) -> str:
         """Build an image and make it known to the nodes."""
@@ -112,6 +112,10 @@ class LocalCluster(Cluster):
             cluster = cls(sandbox)
             cluster._start_control_plane()
             cluster._start_node(pause)
+        except TimeoutError as error:
+            ends = [f"{process.name}:\n{process.tail(5)}" for process in sandbox.processes]
+            sandbox.stop()
+            raise HarnessError("\n".join([str(error), *ends])) from None
         except BaseException:
             sandbox.stop()
             raise
@@ -177,12 +181,16 @@ class LocalCluster(Cluster):
         self.process("kube-apiserver", [program("kube-apiserver"), *components.apiserver(pki)])
         # Not before: the controller manager ends if the first RBAC objects are not there yet.
         self.wait("the API server", self._ready, 120)
-        self.process("kube-controller-manager", [program("kube-controller-manager"), *components.controller_manager(pki)])
+        self.process(
+            "kube-controller-manager", [program("kube-controller-manager"), *components.controller_manager(pki)]
+        )
         self.process("kube-scheduler", [program("kube-scheduler"), *components.scheduler(pki)])
 
     def _ready(self) -> bool:
         with_ok = subprocess.run(
-            [helm.kubectl(), "--kubeconfig", self.kubeconfig, "get", "--raw", "/readyz"], capture_output=True, check=False
+            [helm.kubectl(), "--kubeconfig", self.kubeconfig, "get", "--raw", "/readyz"],
+            capture_output=True,
+            check=False,
         )
         return with_ok.stdout == b"ok"
 
@@ -193,7 +201,9 @@ class LocalCluster(Cluster):
         host(["ip", "address", "add", f"{components.NODE_ADDRESS}/24", "dev", components.BRIDGE])
         host(["ip", "link", "set", components.BRIDGE, "up"])
         host(["ip", "route", "add", components.SERVICE_NETWORK, "dev", components.BRIDGE])
-        self.process("containerd", [shutil.which("containerd") or "containerd", *components.containerd(folder / "containerd")])
+        self.process(
+            "containerd", [shutil.which("containerd") or "containerd", *components.containerd(folder / "containerd")]
+        )
         self.wait("containerd", self._containerd_answers, 60)
         self.load(pause)
         kubelet = components.kubelet(folder / "kubelet", pki, self.sandbox.cgroup)

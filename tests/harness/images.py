@@ -47,7 +47,16 @@ def base() -> str:
             for name in BASE_REMOVED:
                 shutil.rmtree(rootfs / name)
                 (rootfs / name).mkdir()
-            _run("tar", "--create", "--numeric-owner", "--directory", str(rootfs), "--file", str(folder / "rootfs.tar"), ".")
+            _run(
+                "tar",
+                "--create",
+                "--numeric-owner",
+                "--directory",
+                str(rootfs),
+                "--file",
+                str(folder / "rootfs.tar"),
+                ".",
+            )
             shutil.rmtree(rootfs)
 
     recipe = cache.key(SUITE, BASE_PACKAGES, *BASE_REMOVED)
@@ -88,8 +97,9 @@ def archive(
             _bud(reference, containerfile, folder / "context", arguments)
             shutil.rmtree(folder / "context")
             _buildah("push", "--quiet", reference, f"docker-archive:{folder / 'image.tar'}:{reference}")
+            _buildah("rmi", "--prune")  # images that have lost their name to this one
 
-    return cache.entry(f"image-{_plain(reference)}", cache.key(*parts), make) / "image.tar"
+    return cache.entry(f"image-{_plain(reference)}", cache.key(*parts), make, keep=2) / "image.tar"
 
 
 def _files(place: Path) -> list[Path]:
@@ -122,7 +132,9 @@ def _bud(reference: str, containerfile: Path, context: Path, arguments: Mapping[
 
 def _pip_settings() -> str:
     """How pip reaches its index here, for the builds: the index, its certificate and its patience."""
-    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
+    )
     lines = ["[global]"]
     for line in listed.stdout.splitlines():
         name, _, value = line.partition("=")

@@ -99,11 +99,11 @@ def module_files(module: str, import_path: str, *folders: str) -> Path:
 
     `module` is the folder below `go/` whose go.mod pins the version of `import_path`.
     """
-    pins = (MODULES / module / "go.mod").read_bytes(), (MODULES / module / "go.sum").read_bytes()
+    version = pins(module)[import_path]
 
     def make(folder: Path) -> None:
         with cache.step(f"copying {', '.join(folders)} of {import_path}"):
-            source = json.loads(_go(["mod", "download", "-json", _pinned(module, import_path)], MODULES / module))
+            source = json.loads(_go(["mod", "download", "-json", f"{import_path}@{version}"], MODULES / module))
             for wanted in folders:
                 place = Path(source["Dir"]) / wanted
                 if place.is_dir():
@@ -112,15 +112,13 @@ def module_files(module: str, import_path: str, *folders: str) -> Path:
                     (folder / wanted).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(place, folder / wanted)
 
-    return cache.entry(f"{import_path.rsplit('/', 1)[-1]}-files", cache.key(import_path, *folders, *pins), make)
+    return cache.entry(f"{import_path.rsplit('/', 1)[-1]}-files", cache.key(import_path, version, *folders), make)
 
 
-def _pinned(module: str, import_path: str) -> str:
+def pins(module: str) -> dict[str, str]:
+    """The modules that `go/<module>/go.mod` requires, and their versions."""
     text = (MODULES / module / "go.mod").read_text()
-    found = re.search(rf"^\s*(?:require )?{re.escape(import_path)} (v\S+)", text, re.MULTILINE)
-    if not found:
-        raise HarnessError(f"go/{module}/go.mod does not require {import_path}")
-    return f"{import_path}@{found[1]}"
+    return dict(re.findall(r"^\s*(?:require )?(\S+\.\S+/\S+) (v\S+)", text, re.MULTILINE))
 
 
 # -- Go -------------------------------------------------------------------------------------------------------------

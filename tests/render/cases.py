@@ -45,6 +45,7 @@ class Case:
     name: str
     layout: str
     given: tuple[tuple[str, Any], ...]
+    namespace: str = "lingoss"  # HyperPod's task governance ties a team's queue to its namespace
 
     def __str__(self) -> str:
         return self.name
@@ -63,10 +64,10 @@ class Case:
         return str(self.values.get("global.stage", "prepare"))
 
     def text(self, more: charts.Values | None = None, **options: Any) -> str:
-        return charts.text(self.layout, {**self.values, **(more or {})}, **options)
+        return charts.text(self.layout, {**self.values, **(more or {})}, **{"namespace": self.namespace, **options})
 
     def manifests(self, more: charts.Values | None = None, **options: Any) -> list[charts.Manifest]:
-        return charts.render(self.layout, {**self.values, **(more or {})}, **options)
+        return charts.parsed(self.text(more, **options))
 
     def pods(self, more: charts.Values | None = None, **options: Any) -> list[charts.Pod]:
         return charts.pods(self.manifests(more, **options))
@@ -87,7 +88,8 @@ def stages_of(layout: str) -> list[Case]:
 
 MATRIX = [case for layout in charts.LAYOUTS for case in stages_of(layout)]
 EXTRA = [
-    Case(name, entry.get("layout", charts.BASE), tuple(entry["values"].items())) for name, entry in VARIANTS.items()
+    Case(name, entry.get("layout", charts.BASE), tuple(entry["values"].items()), entry.get("namespace", "lingoss"))
+    for name, entry in VARIANTS.items()
 ]
 CASES = [*MATRIX, *EXTRA]
 # Enough for what does not depend on numbers: two layouts with all stages and engines, and the switches.

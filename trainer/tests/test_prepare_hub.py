@@ -23,6 +23,7 @@ from lingoss.models.shards import Spec
 MODEL, DATA = "openai/gpt-oss-tiny", "HuggingFaceH4/Multilingual-Thinking"
 SECRET = "hf_VerySecretToken"
 BIG = 24_000_000
+WANTED = ("chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json")
 WITHOUT_TORCH = """
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
@@ -135,6 +136,7 @@ def done_run(root: Path) -> prepare.Prepared:
     return prepare.prepared(root, run.name)
 
 
+@pytest.mark.slow
 def test_both_parts_without_torch(hub: Hub, repos: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
     fetched = start(hub, tmp_path, "--part", "fetch", HF_TOKEN=f"{SECRET}\n")
     assert fetched.returncode == 0, fetched.stderr
@@ -174,9 +176,7 @@ def test_both_parts_without_torch(hub: Hub, repos: dict[str, dict[str, bytes]], 
     assert again.stdout.startswith(f"prepared: {MODEL} in {found.model}")
 
 
-WANTED = ("chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json")
-
-
+@pytest.mark.slow
 def test_a_second_fetch_asks_nothing_and_what_is_gone_is_fetched_again(hub: Hub, tmp_path: Path) -> None:
     assert start(hub, tmp_path, "--part", "fetch").returncode == 0
     count = len(hub.requests)
@@ -211,6 +211,7 @@ def test_mxfp4_is_measured_before_and_converted_after(
     assert [path.stat().st_mtime_ns for path in tmp_path.glob("models/*/model.safetensors")] == [before]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_in_the_middle_it_goes_on(
     hub: Hub, repos: dict[str, dict[str, bytes]], tmp_path: Path, number: signal.Signals
@@ -252,6 +253,7 @@ def wait_for_part(root: Path, least: int, seconds: float = 30) -> int:
     raise AssertionError(f"the unfinished file has {size} bytes after {seconds} s, waited for {least}")
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_loaded_again(hub: Hub, repos: dict[str, dict[str, bytes]], tmp_path: Path) -> None:
     whole = repos["plain"]["model.safetensors"]
     folder = tmp_path / "downloads" / f"openai--gpt-oss-tiny-{COMMIT[:12]}"
@@ -358,3 +360,25 @@ def test_convert_wants_a_fetch_first(hub: Hub, refused: Callable[..., tuple[int,
     status, line = refused("--part", "convert")
     assert (status, hub.requests) == (2, [])
     assert "first `lingoss prepare --part fetch`" in line
+
+
+@pytest.mark.parametrize("kind", ["BF16", "F32"])
+def test_a_local_folder_needs_no_torch_either(kind: str, tmp_path: Path) -> None:
+    source, root = tmp_path / "mine", tmp_path / "root"
+    source.mkdir()
+    written = weights(source / "model.safetensors", {"w": Spec(kind, (64, 32))})
+    (source / "config.json").write_text('{"model_type": "llama"}')
+    (source / "lingoss-model.json").write_text(json.dumps({"hub_id": "owner/mine", "revision": "1" * 40}))
+    given = ["prepare", "--set", f"root={root}", "--set", f"model.source={source}", "--set", "prompt_sets=[core]"]
+    for part in ("fetch", "convert"):
+        arguments = [sys.executable, "-c", WITHOUT_TORCH, *given, "--part", part]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    found = done_run(root)
+    assert (found.hub_id, found.revision, found.model.name) == (
+        "owner/mine",
+        "1" * 40,
+        f"mine-{found.model_digest[:12]}",
+    )
+    assert {name: one.spec for name, one in shards.stored_tensors(found.model).items()} == {"w": Spec("BF16", (64, 32))}
+    assert ((found.model / "model.safetensors").read_bytes() == written) == (kind == "BF16")

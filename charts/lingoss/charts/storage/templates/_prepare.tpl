@@ -33,7 +33,7 @@
 {{- $script := `end=$(($(date +%s) + 300))
 until [ -w "$1" ]; do
   if [ "$(date +%s)" -ge "$end" ]; then
-    echo "after 300 s folder $1 is still not writable for $(id -u):$(id -g): see kubectl --namespace $3 logs job/$2"
+    echo "after 300 s folder $1 is still not writable for $(id -u):$(id -g); why: kubectl --namespace $3 describe job/$2, and its log"
     exit 1
   fi
   sleep 2
