@@ -78,7 +78,7 @@ def job(space: str, name: str, spec: Object, labels: Object | None = None, **mor
 
 
 def hyperpod_job(space: str, name: str, replicas: int, gpus: int, labels: Object | None = None) -> Object:
-    template = {"metadata": {"labels": {"job": name}}, "spec": pod_spec(gpus, 1)}
+    template = {"metadata": {"labels": {"job": name}}, "spec": pod_spec(gpus, 0)}
     return {
         "apiVersion": HYPERPOD,
         "kind": "HyperPodPyTorchJob",

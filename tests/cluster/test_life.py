@@ -125,12 +125,10 @@ def _life(one: Release, hardware: Shape, engines: list[str]) -> None:
     one.finish("report")
     one.judged(run)
 
-    for engine in engines:
+    for engine in sorted(engines, key="trl".__eq__):  # TRL last: its run is the one that goes on
         one.stage("grpo", *_engine(engine))
         _grpo_runs(one, engine, hardware)
         _end_grpo(one, engine)
-    one.stage("grpo", *_engine("trl"))
-    one.finish("grpo")
     better = one.reinforced()
 
     one.stage("evaluate")
@@ -152,10 +150,8 @@ def _life(one: Release, hardware: Shape, engines: list[str]) -> None:
 
 def _engine(engine: str) -> list[str]:
     """Values that choose an engine; veRL cannot read Harmony, so it gets a model with `<think>`."""
-    chosen = [f"grpo.engine={engine}"]
-    if engine == "verl":
-        chosen += ["grpo.config.format=think", "grpo.config.template=chatml"]
-    return chosen
+    format, template = ("think", "chatml") if engine == "verl" else ("harmony", "gpt-oss")
+    return [f"grpo.engine={engine}", f"grpo.config.format={format}", f"grpo.config.template={template}"]
 
 
 def _runs(one: Release, part: str, count: int, gpus: int) -> None:

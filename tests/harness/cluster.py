@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from harness import api, cache, components, helm, images, programs
 from harness.cache import HarnessError
@@ -19,6 +19,10 @@ from harness.programs import program
 from harness.sandbox import Process, Sandbox
 
 T = TypeVar("T")
+
+
+class OnlyLocalError(HarnessError):
+    """Asked of a cluster of the user's what only a local one can do; a test that needs it is skipped there."""
 
 
 class Cluster:
@@ -77,11 +81,15 @@ class Cluster:
 
     def process(self, name: str, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> Process:
         """Start a program that serves the cluster, such as an operator; it ends with the cluster."""
-        raise HarnessError(f"this cluster is the user's: {name} must run in it already")
+        raise OnlyLocalError(f"a cluster of yours must bring {name} itself")
 
-    def image(self, *_arguments: Any, **_keywords: Any) -> str:
-        """Build an image and make it known to the nodes."""
-        raise HarnessError("this cluster takes no local images: push them to its registry and set them by values")
+    def load(self, archive: Path) -> None:
+        """Make an image archive known to the nodes."""
+        raise OnlyLocalError(f"a cluster of yours cannot take {archive}: push the image and set it by values")
+
+    def volume(self, name: str, size: str = "10Gi", owner: int = 1000) -> Path:
+        """Make a PersistentVolume whose folder the test can see."""
+        raise OnlyLocalError(f"a cluster of yours has no volume {name} that a test on this machine can write")
 
 
 class LocalCluster(Cluster):

@@ -69,6 +69,9 @@ class Case:
     def manifests(self, more: charts.Values | None = None, **options: Any) -> list[charts.Manifest]:
         return charts.parsed(self.text(more, **options))
 
+    def notes(self, more: charts.Values | None = None) -> str:
+        return charts.notes(self.layout, {**self.values, **(more or {})}, namespace=self.namespace)
+
     def pods(self, more: charts.Values | None = None, **options: Any) -> list[charts.Pod]:
         return charts.pods(self.manifests(more, **options))
 

@@ -130,10 +130,10 @@ def text(
     return _run(version, chart, layout, values, arguments)
 
 
-def notes(layout: str | None, values: Values | None = None, *, release: str = "lingoss") -> str:
+def notes(layout: str | None, values: Values | None = None, *, namespace: str = "lingoss") -> str:
     """What NOTES.txt says after an install. Raises RenderError. (`helm template` does not print it; Helm 4 does without a cluster.)"""
     wanted = {**(values or {}), "global.checkCRDs": False}  # an install asks the cluster, and there is none
-    arguments = ["install", release, str(CHART), "--namespace", "lingoss", "--dry-run=client", "--hide-secret"]
+    arguments = ["install", "lingoss", str(CHART), "--namespace", namespace, "--dry-run=client", "--hide-secret"]
     _, mark, said = _run(4, CHART, layout, wanted, arguments).partition("\nNOTES:\n")
     if not mark:
         raise RenderError("Helm printed no NOTES")

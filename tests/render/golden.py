@@ -17,37 +17,37 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "charts")]
 
 import charts
-from cases import EXTRA, VARIANTS, stages_of
+from cases import EXTRA, VARIANTS, Case, stages_of
 
 FOLDER = Path(__file__).parent / "golden"
 HEAD = "# SPDX-License-Identifier: MIT-0\n# Written by `make golden`.\n"
 COMMAND = "make golden"
 
 
-def whole() -> dict[str, tuple[str, charts.Values]]:
-    """Golden files that hold a whole render: file name to layout and values."""
+def whole() -> dict[str, Case]:
+    """Golden files that hold a whole render."""
     stages = {case.name.removeprefix(f"{charts.BASE}-"): case for case in stages_of(charts.BASE)}
     marked = {case.name: case for case in EXTRA if VARIANTS[case.name].get("golden")}
-    return {f"{name}.yaml": (case.layout, case.values) for name, case in (stages | marked).items()}
+    return {f"{name}.yaml": case for name, case in (stages | marked).items()}
 
 
-def differences() -> dict[str, tuple[str, charts.Values]]:
-    """Golden files that hold a difference: file name to layout and values."""
+def differences() -> dict[str, Case]:
+    """Golden files that hold a difference."""
     others = [case for layout in charts.LAYOUTS if layout != charts.BASE for case in stages_of(layout)]
-    return {f"layouts/{case.name}.diff": (case.layout, case.values) for case in others}
+    return {f"layouts/{case.name}.diff": case for case in others}
 
 
 def wanted(version: int = 4) -> dict[str, str]:
     """Every golden file with the text that it must have, as Helm `version` renders it."""
-    made = {file: HEAD + charts.text(layout, values, version=version) for file, (layout, values) in whole().items()}
-    for file, (layout, values) in differences().items():
-        base = f"{file.removeprefix(f'layouts/{layout}-').removesuffix('.diff')}.yaml"
+    made = {file: HEAD + case.text(version=version) for file, case in whole().items()}
+    for file, case in differences().items():
+        base = f"{case.name.removeprefix(f'{case.layout}-')}.yaml"
         old = made.get(base, HEAD)
-        new = HEAD + charts.text(layout, values, version=version)
-        made[file] = difference(old, new, f"golden/{base}", f"{layout}")
+        new = HEAD + case.text(version=version)
+        made[file] = difference(old, new, f"golden/{base}", case.layout)
     if version == 4:
         for case in stages_of(charts.BASE):
-            made[f"notes-{case.name.removeprefix(f'{charts.BASE}-')}.txt"] = charts.notes(case.layout, case.values)
+            made[f"notes-{case.name.removeprefix(f'{charts.BASE}-')}.txt"] = case.notes()
     return made
 
 

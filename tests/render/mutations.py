@@ -124,7 +124,6 @@ def effect(leaf: Leaf) -> tuple[Case, str] | None:
         except charts.RenderError as error:
             return case, str(error)
     for case in cases:
-        changed = {**case.values, leaf.name: value}
-        if charts.notes(case.layout, changed) != charts.notes(case.layout, case.values):
+        if case.notes({leaf.name: value}) != case.notes():
             return case, "notes"
     return None

@@ -400,4 +400,4 @@ def test_the_variants_cover_every_switch() -> None:
     """A variant that renders as the plain layout does shows nothing."""
     for case in EXTRA:
         plain = {name: value for name, value in case.values.items() if name in ("global.stage", "grpo.engine")}
-        assert charts.text(case.layout, case.values) != charts.text(case.layout, plain), case.name
+        assert case.text() != charts.text(case.layout, plain, namespace=case.namespace), case.name

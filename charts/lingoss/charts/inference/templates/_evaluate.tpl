@@ -62,7 +62,7 @@ release's whole folder, because a folder that the kubelet had to make for a moun
   "subPath" (printf "%s/evaluations" (include "lingoss.subPath" .ctx | trimSuffix "/")) -}}
 {{- $open := include "lingoss.container" (dict "ctx" .ctx "workload" $workload "name" "open" "image" "toolbox"
   "command" (list "lingoss" "evaluate" "--config" "/etc/lingoss/evaluate.yaml" "--part" "open")
-  "resources" (include "lingoss.resources" (dict "cpu" "100m" "memory" "512Mi") | fromYaml)
+  "resources" (include "lingoss.resources" (dict "cpu" "100m" "memory" "1Gi") | fromYaml)
   "config" $config) | fromYaml -}}
 {{- $main := include "lingoss.container" (dict "ctx" .ctx "workload" $workload "name" $part "image" $image
   "command" $command "resources" ($resources | fromYaml) "access" "read" "gpus" $gpus "config" $config
