@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT-0
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-cluster test-all golden lint bench lock docs tools operators clean
+.PHONY: help env demo test test-cluster test-all golden lint bench lock lock-images docs tools operators clean
 VENV := .venv/bin
 
 help: ## Print these targets
@@ -15,13 +15,13 @@ demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no tok
 test: env ## Lint, types, and all tests that need no cluster
 	@$(MAKE) --no-print-directory lint
 	@cd trainer && ../$(VENV)/python -m pytest -q -n auto $(ARGS)
-	@$(VENV)/python -m pytest -q -n auto tests/render $(ARGS)
+	@$(VENV)/python -m pytest -q -n auto -c tests/pytest.ini --rootdir tests tests/render $(ARGS)
 
 test-cluster: env ## The chart on a real API server: two layouts whole, the others scheduling only (Debian, root, go)
-	@$(VENV)/python -m pytest -q tests/cluster -m "not full" $(ARGS)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests tests/harness tests/cluster -m "not full" $(ARGS)
 
 test-all: test ## Everything, every layout whole; takes long
-	@$(VENV)/python -m pytest -q tests/cluster $(ARGS)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests tests/harness tests/cluster $(ARGS)
 
 golden: env ## Rewrite the rendered twins in tests/render/golden
 	@$(VENV)/python tests/render/golden.py
@@ -44,6 +44,18 @@ lock: ## Resolve the locks again from trainer/pyproject.toml
 	@echo "uv==0.13.9" | $(VENV)/uv pip compile --quiet --no-header --generate-hashes - >> trainer/bootstrap.lock
 	@cd trainer && ../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra hub --extra train --extra dev \
 	  --override overrides.txt --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	@$(MAKE) --no-print-directory lock-images
+
+lock-images: ## Resolve the images' locks again, within the versions of trainer/requirements.lock
+	@echo "# Everything of the toolbox image, without torch. Made by \`make lock-images\`." > images/toolbox/requirements.lock
+	@cd trainer && ../$(VENV)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	  --extra hub --constraints requirements.lock pyproject.toml >> ../images/toolbox/requirements.lock
+	@echo "# What builds the package inside an image; never part of one. Made by \`make lock-images\`." > images/toolbox/build.lock
+	@echo "hatchling" | $(VENV)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	  --constraints trainer/requirements.lock - >> images/toolbox/build.lock
+
+operators: ## Install what the chart expects on a cluster: KubeRay; with KUEUE=1 Kueue too (their own releases)
+	@operators/install.sh
 
 clean: ## Remove what make made: environment, demo, caches of this folder (not the shared model cache)
 	@rm -rf .venv demo .pytest_cache .ruff_cache .mypy_cache trainer/.pytest_cache trainer/.ruff_cache trainer/.mypy_cache
