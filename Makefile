@@ -29,8 +29,11 @@ golden: env ## Rewrite the rendered twins in tests/render/golden
 tools: env ## Build what test-cluster needs (Kubernetes, operators; once, 15 to 30 minutes)
 	@cd tests && ../$(VENV)/python -m harness build
 
-lint: env ## ruff (lint and format), import rules, types
-	@cd trainer && ../$(VENV)/ruff check . && ../$(VENV)/ruff format --check . && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
+lint: env ## ruff (lint and format), import rules, types, Dockerfiles, shell
+	@$(VENV)/ruff check . && $(VENV)/ruff format --check .
+	@cd trainer && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
+	@cd tests && MYPYPATH=.:../charts:../trainer/src ../$(VENV)/mypy --config-file ../trainer/pyproject.toml --explicit-package-bases ../charts/values.py harness cluster
+	@$(VENV)/hadolint images/*/Dockerfile && $(VENV)/shellcheck .ci/run trainer/env.sh operators/*.sh
 
 bench: env ## Measure each figure that the project promises and print it beside its bar
 	@$(VENV)/python bench/bench.py $(ARGS)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT-0
 """Measure what the project promises and print each figure beside its bar. Exit status 1 when a bar is missed.
 
-    make bench                     everything but the test suite, about a minute on one core
-    make bench ARGS=--with-tests   also times `make test`
-    make bench ARGS='--json out.json'   the figures as [{name, value, unit, bar, met, date, command}]
+make bench                     everything but the test suite, about a minute on one core
+make bench ARGS=--with-tests   also times `make test`
+make bench ARGS='--json out.json'   the figures as [{name, value, unit, bar, met, date, command}]
 """
 
 import argparse
@@ -46,7 +46,12 @@ def language() -> Iterator[Figure]:
         right = sum(detect(row["text"]).label in (row["lang"], *row.get("also", ())) for row in of_kind)
         yield share(f"language, {kind}: right", right, len(of_kind), ">= 97 %", 97.0)
     neutral = [row for row in rows if row["kind"] == "neutral"]
-    yield share("language, neutral: found neutral", sum(detect(row["text"]).label == "neutral" for row in neutral), len(neutral), "no bar")
+    yield share(
+        "language, neutral: found neutral",
+        sum(detect(row["text"]).label == "neutral" for row in neutral),
+        len(neutral),
+        "no bar",
+    )
 
     short = [row for row in rows if row["kind"].startswith("short")]
     rejected = accepted = honest = false = 0
@@ -139,7 +144,10 @@ def speed() -> Iterator[Figure]:
 
 def start_up() -> Iterator[Figure]:
     """Best of five fresh processes: what a user waits before the first word."""
-    for name, code in (("lingoss --help", ["-m", "lingoss", "--help"]), ("import lingoss.config", ["-c", "import lingoss.config"])):
+    for name, code in (
+        ("lingoss --help", ["-m", "lingoss", "--help"]),
+        ("import lingoss.config", ["-c", "import lingoss.config"]),
+    ):
         seconds = []
         for _ in range(5):
             start = time.perf_counter()
@@ -152,7 +160,9 @@ def test_suite() -> Iterator[Figure]:
     start = time.perf_counter()
     done = subprocess.run(["make", "test"], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
     minutes = (time.perf_counter() - start) / 60
-    yield Figure("`make test`, environment present", minutes, "min", "< 10, passing", minutes < 10 and done.returncode == 0)
+    yield Figure(
+        "`make test`, environment present", minutes, "min", "< 10, passing", minutes < 10 and done.returncode == 0
+    )
 
 
 def main() -> int:
@@ -168,10 +178,16 @@ def main() -> int:
         for figure in part():
             figures.append(figure)
             value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.4g}"
-            print(f"{'ok    ' if figure.met else 'MISSED'}  {figure.name:<58} {value:>8} {figure.unit:<6} bar: {figure.bar}", flush=True)
+            print(
+                f"{'ok    ' if figure.met else 'MISSED'}  {figure.name:<58} {value:>8} {figure.unit:<6} bar: {figure.bar}",
+                flush=True,
+            )
     if arguments.json:
         today = datetime.date.today().isoformat()
-        arguments.json.write_text(json.dumps([{**vars(figure), "date": today, "command": "make bench"} for figure in figures], indent=1) + "\n")
+        arguments.json.write_text(
+            json.dumps([{**vars(figure), "date": today, "command": "make bench"} for figure in figures], indent=1)
+            + "\n"
+        )
     missed = sum(not figure.met for figure in figures)
     print(f"{len(figures) - missed} of {len(figures)} bars met")
     return 1 if missed else 0

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-import lingoss.config
 from jsonschema import Draft7Validator
+
+import lingoss.config
 from lingoss.errors import LingossError
 from values_comments import OF_PYTHON, TYPES, Value
 

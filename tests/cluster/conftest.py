@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from cluster.release import IMAGE, Release
+from cluster.world import exists
 from harness import images, nodes, operators
 from harness.api import Object
 from harness.cluster import LocalCluster
 from harness.components import NODE
-
-from cluster.release import IMAGE, Release
-from cluster.world import exists
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import os
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lingoss import runs
 from lingoss.config import load
@@ -21,7 +23,9 @@ def model(folder: Path) -> None:
     header = {"model.norm.weight": {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}}
     _safetensors(folder / "model.safetensors", header, bytes(8))
     (folder / "config.json").write_text(json.dumps(MODEL_CONFIG))
-    (folder / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": []}}))
+    (folder / "tokenizer.json").write_text(
+        json.dumps({"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": []}})
+    )
     (folder / "tokenizer_config.json").write_text("{}")
     card = {"hub_id": "lingoss-tests/one-tensor", "revision": "0" * 40, "source": "made", "license": "MIT-0"}
     (folder / "lingoss.json").write_text(json.dumps(card))
@@ -47,7 +51,7 @@ def evaluation(root: Path, config: str, judged: str, outcome: str = "viable", ac
         gate = {"outcome": outcome, "languages": {}, "reasons": [f"planted as {outcome}"], "runs": [judged]}
         runs.write_json(folder.path / "gate.json", gate)
         found = {"gate.json": runs.file_digest(folder.path / "gate.json")}
-        extra = {"gate": outcome}
+        extra: dict[str, Any] = {"gate": outcome}
         if accepted:
             accept = {"decision": accepted, "failed": [], "metrics": {}, "runs": [judged]}
             runs.write_json(folder.path / "accept.json", accept)
@@ -77,7 +81,7 @@ def _written(root: Path, stage: str, config: str) -> Path:
     return path
 
 
-def _safetensors(path: Path, header: dict[str, object], data: bytes) -> None:
+def _safetensors(path: Path, header: Mapping[str, object], data: bytes) -> None:
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
-from harness import nodes
-from harness.api import ApiError, Object
-from harness.cluster import LocalCluster
 
 from cluster import planted, world
 from cluster.world import ROOT
+from harness import nodes
+from harness.api import ApiError, Object
+from harness.cluster import LocalCluster
 
 IMAGE = "localhost/lingoss-toolbox:test"
 CHART = ROOT / "charts" / "lingoss"
@@ -46,7 +46,12 @@ class Release:
             folder = cluster.volume(self.volume_name)
             # Kept for this release's claim: another pending claim would take it.
             pv: Object = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.volume_name}}
-            claim = {"namespace": namespace, "name": f"{self.fullname}-data", "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+            claim = {
+                "namespace": namespace,
+                "name": f"{self.fullname}-data",
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+            }
             self.api.merge(pv, {"spec": {"claimRef": claim}})
             self.root = folder / name
             self.root.mkdir()
@@ -91,9 +96,12 @@ class Release:
         found = [
             thing
             for thing in world.workloads(self.api, self.namespace, self.name)
-            if thing["metadata"]["labels"]["app.kubernetes.io/component"] == part and not thing["metadata"].get("ownerReferences")
+            if thing["metadata"]["labels"]["app.kubernetes.io/component"] == part
+            and not thing["metadata"].get("ownerReferences")
         ]
-        assert len(found) == 1, f"{len(found)} workloads of part {part} in {self.namespace}: {[t['metadata']['name'] for t in found]}"
+        assert len(found) == 1, (
+            f"{len(found)} workloads of part {part} in {self.namespace}: {[t['metadata']['name'] for t in found]}"
+        )
         return found[0]
 
     def config(self, stage: str) -> str:
@@ -101,7 +109,7 @@ class Release:
         maps = self.api.list("v1", "ConfigMap", self.namespace, labelSelector=f"app.kubernetes.io/instance={self.name}")
         found = [text for thing in maps for key, text in (thing.get("data") or {}).items() if key == f"{stage}.yaml"]
         assert len(found) == 1, f"{len(found)} configs of stage {stage} in {self.namespace}"
-        return found[0]
+        return str(found[0])
 
     def running(self, part: str, count: int) -> list[Object]:
         """Wait for exactly `count` running pods of a part."""
@@ -158,7 +166,6 @@ class Release:
 
     def gone(self) -> None:
         """Wait until nothing of the release is left but its claim."""
-        label = f"app.kubernetes.io/instance={self.name}"
         kinds = (
             *world.RUN_ONCE,
             ("v1", "Pod"),
@@ -180,12 +187,13 @@ class Release:
                 for thing in self.api.list(version, kind, self.namespace):
                     name = thing["metadata"]["name"]
                     ours = thing["metadata"].get("labels", {}).get("app.kubernetes.io/instance") == self.name
-                    helm = kind == "Secret" and re.fullmatch(rf"sh\.helm\.release\.v1\.{re.escape(self.name)}\.v\d+", name)
+                    helm = kind == "Secret" and re.fullmatch(
+                        rf"sh\.helm\.release\.v1\.{re.escape(self.name)}\.v\d+", name
+                    )
                     if ours or helm or name.startswith(self.fullname):
                         found.append(f"{kind}/{name}")
             return found
 
-        assert label  # the label that objects of a release carry
         self.cluster.wait(f"nothing to be left of {self.name} in {self.namespace}", lambda: not left() or None, 90)
 
     def claim(self) -> Object:
@@ -194,7 +202,9 @@ class Release:
 
     def remove(self) -> None:
         """Take away what a test left, in whatever state."""
-        self.cluster.helm("uninstall", self.name, "--namespace", self.namespace, "--no-hooks", version=self.version, check=False)
+        self.cluster.helm(
+            "uninstall", self.name, "--namespace", self.namespace, "--no-hooks", version=self.version, check=False
+        )
         for kind in ("PersistentVolumeClaim", "PersistentVolume"):
             name = f"{self.fullname}-data" if kind == "PersistentVolumeClaim" else self.volume_name
             self.api.delete({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": self.namespace}})
@@ -216,4 +226,4 @@ def layout(name: str) -> Object:
     return found
 
 
-__all__ = ["ApiError", "CHART", "IMAGE", "Release", "layout"]
+__all__ = ["CHART", "IMAGE", "ApiError", "Release", "layout"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from harness import images, nodes, operators
 from harness.api import Api, ApiError, Object
 from harness.cluster import LocalCluster

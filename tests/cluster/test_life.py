@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-from harness.api import Object
-from harness.cluster import LocalCluster
 
 from cluster import world
 from cluster.release import Release, layout
+from harness.api import Object
+from harness.cluster import LocalCluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
@@ -176,7 +176,9 @@ def _grpo_runs(one: Release, engine: str, hardware: Shape) -> None:
     workers, gpus = hardware.ray
 
     def scheduled() -> bool:
-        found = [pod for pod in world.pods(one.api, one.namespace, one.name, "grpo") if pod["status"]["phase"] == "Running"]
+        found = [
+            pod for pod in world.pods(one.api, one.namespace, one.name, "grpo") if pod["status"]["phase"] == "Running"
+        ]
         kinds = [pod["metadata"]["labels"].get("ray.io/node-type") for pod in found]
         return kinds.count("worker") == workers and kinds.count("head") == 1 and one.gpus() == gpus
 
@@ -193,5 +195,7 @@ def _end_grpo(one: Release, engine: str) -> None:
     if engine == "trl":
         one.finish("grpo")
         return
-    one.api.merge(one.workload("grpo"), {"status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}, "status")
+    one.api.merge(
+        one.workload("grpo"), {"status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}, "status"
+    )
     one.done("grpo")

@@ -35,6 +35,7 @@ def pods(api: Api, namespace: str, release: str, part: str = "") -> list[Object]
 
 def demand(pod: Object, resource: str) -> int:
     """How much of an extended resource a pod holds: the larger of its init containers and all containers together."""
+
     def of(container: Object) -> int:
         return int(container.get("resources", {}).get("limits", {}).get(resource, 0))
 

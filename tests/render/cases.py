@@ -13,6 +13,7 @@ from typing import Any
 import charts
 import pytest
 import yaml
+
 from values_comments import Value, read_chart
 
 # veRL hands the reward texts without the channels of Harmony, so it trains models of another format.

@@ -17,6 +17,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "charts")]
 
 import charts
+
 from cases import EXTRA, VARIANTS, Case, stages_of
 
 FOLDER = Path(__file__).parent / "golden"

@@ -10,6 +10,7 @@ from typing import Any
 
 import charts
 import yaml
+
 from cases import FEW, Case, values
 from values_comments import Value
 

@@ -5,9 +5,10 @@ import itertools
 from pathlib import Path
 
 import charts
-import lingoss.config
 import pytest
 import yaml
+
+import lingoss.config
 from cases import FEW, Case, each, everywhere, values
 
 CONFIGS = {name: value for name, value in values().items() if "config" in value.hints}

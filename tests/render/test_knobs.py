@@ -16,9 +16,10 @@ from typing import Any
 import charts
 import pytest
 import yaml
-from cases import CASES, Case, values
 from charts import Pod
 from mutations import POD, SAMPLES, contexts, workloads
+
+from cases import CASES, Case, values
 
 TABLE = yaml.safe_load((Path(__file__).parent / "knobs.yaml").read_text())
 KNOBS = [value.path[-1] for value in values()[POD].below]

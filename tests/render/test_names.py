@@ -8,9 +8,10 @@ from pathlib import Path
 
 import charts
 import pytest
-from cases import FEW, Case, each, stages_of, values
 from mutations import Leaf, another, effect, leaves
 from test_values import MUTATED
+
+from cases import FEW, Case, each, stages_of, values
 
 STAGE_OF = {
     "storage": "prepare",

@@ -8,8 +8,9 @@ from typing import Any
 
 import charts
 import yaml
-from cases import CASES, EXTRA, MATRIX, Case, each, everywhere, values
 from charts import Pod, env, limits, requests
+
+from cases import CASES, EXTRA, MATRIX, Case, each, everywhere, values
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 SELECTED_BY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component")

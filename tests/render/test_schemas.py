@@ -9,9 +9,10 @@ from typing import Any
 import charts
 import jsonschema
 import pytest
-from cases import Case, everywhere
 from importlib_resources import files
 from referencing import Registry, Resource
+
+from cases import Case, everywhere
 
 CUSTOM = Path(__file__).parent / "crds"
 CORE = files("kubernetes_validate") / "kubernetes-json-schema" / f"v{charts.KUBERNETES}-local-strict"

@@ -8,11 +8,12 @@ from typing import Any
 
 import charts
 import pytest
-import values as generator
 import yaml
-from cases import values
 from jsonschema import Draft7Validator
 from mutations import POD, UNREAD, Leaf, another, effect, leaves, workloads
+
+import values as generator
+from cases import values
 
 SCHEMA = Draft7Validator(json.loads((charts.CHART / "values.schema.json").read_text()))
 OBJECTS = [value for value in values().values() if value.below]

@@ -141,8 +141,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _oid(data: bytes) -> str:
-    """The digest of a large file, the git object of a small one; the small one is only a name here."""
-    return hashlib.sha256(data).hexdigest() if _large(data) else hashlib.sha1(data).hexdigest()
+    """The digest of a large file, the git object of a small one."""
+    return hashlib.sha256(data).hexdigest() if _large(data) else _blob(data)
+
+
+def _blob(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def _large(data: bytes) -> bool:
@@ -150,7 +154,7 @@ def _large(data: bytes) -> bool:
 
 
 def _entry(name: str, data: bytes) -> dict[str, Any]:
-    entry: dict[str, Any] = {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+    entry: dict[str, Any] = {"type": "file", "path": name, "size": len(data), "oid": _blob(data)}
     if _large(data):
         entry["lfs"] = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}
     return entry

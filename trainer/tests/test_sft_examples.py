@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from test_data_multilingual_thinking import published_rows
 
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
 from lingoss.sft.examples import build_mix
+from test_data_multilingual_thinking import published_rows
 
 PREPARED = SftConfig.model_validate({"data": {"examples_per_language": 0, "multilingual_thinking": "prepared"}})
 

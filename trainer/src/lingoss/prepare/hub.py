@@ -23,16 +23,17 @@ from lingoss.runs.files import writing
 
 Kind = Literal["model", "dataset"]
 _DATA = (".parquet", ".jsonl", ".json", ".csv", ".tsv")
+_PIECE = 1 << 24
 _TRANSIENT = (408, 425, 429)
 
 
 @dataclass(frozen=True, slots=True)
 class HubFile:
-    """A file of a repository. `sha256` is known for the large ones only."""
+    """A file of a repository. `digest` is its sha256, or for a small file that of git: the SHA-1 of a blob."""
 
     name: str
     size: int
-    sha256: str | None
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def listing(source: Pinned, kind: Kind) -> Listing:
         )
         found = [entry for entry in entries if isinstance(entry, RepoFile)]
     files = tuple(
-        HubFile(entry.path, entry.size, entry.lfs.sha256 if entry.lfs else None)
+        HubFile(entry.path, entry.size, entry.lfs.sha256 if entry.lfs else entry.blob_id)
         for entry in sorted(found, key=lambda entry: str(entry.path))
         if _is_needed(str(entry.path), kind)
     )
@@ -103,7 +104,7 @@ def download(source: Pinned, files: Listing, target: Path) -> None:
     """Download the files into `target`; what is there already, also a part of a file, is not loaded again.
 
     The library's own download begins each file anew in every process, because it cannot trust locks on a shared volume;
-    here the lock of the run folder guards the files. Large files are compared with the digest that the Hub gives.
+    here the lock of the run folder guards the files, and each is compared with the digest that the Hub gives.
 
     Raises:
         LingossError: no right to read, no space, or no right to write.
@@ -157,13 +158,14 @@ class _Counted(io.BufferedWriter):
 
 def _check(path: Path, file: HubFile) -> None:
     """Compare with what the Hub said; a damaged file is removed, so that the next start loads it anew."""
-    if file.sha256:
-        with path.open("rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != file.sha256:
-                path.unlink()
-                raise TemporaryError(
-                    f"{file.name} arrived damaged and was removed: start again, and only it is loaded again"
-                )
+    large = len(file.digest) == hashlib.sha256().digest_size * 2
+    digest = hashlib.sha256() if large else hashlib.sha1(f"blob {file.size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            digest.update(piece)
+    if digest.hexdigest() != file.digest:
+        path.unlink()
+        raise TemporaryError(f"{file.name} arrived damaged and was removed: start again, and only it is loaded again")
 
 
 def _is_needed(name: str, kind: Kind) -> bool:
@@ -175,8 +177,12 @@ def _is_needed(name: str, kind: Kind) -> bool:
 def _api() -> Any:
     """The library's client. Called before anything else of it is imported: then it reads the environment, once."""
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    from huggingface_hub import HfApi
-
+    try:
+        from huggingface_hub import HfApi
+    except ModuleNotFoundError as error:
+        raise LingossError(
+            f"{error.name} is not installed: pip install 'lingoss[hub]', or use the toolbox image"
+        ) from error
     return HfApi(library_name="lingoss")
 
 

