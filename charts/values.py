@@ -36,13 +36,22 @@ def tables(values: list[Value]) -> str:
     parts = [_table("", [], single)] if single else []
     for section in values:
         if section.below:
-            parts.append(_table(f"### {section.name}\n\n{section.text}\n\n", list(section.walk())[1:], []))
+            parts.append(
+                _table(
+                    f"### {section.name}\n\n{section.text}\n\n",
+                    list(section.walk())[1:],
+                    [],
+                )
+            )
     return "\n".join(parts)
 
 
 def _table(head: str, rows: list[Value], single: list[Value]) -> str:
     lines = ["| key | default | meaning |", "|---|---|---|"]
-    lines += [f"| `{value.name}` | {_shown(value)} | {_meaning(value)} |" for value in (*single, *rows)]
+    lines += [
+        f"| `{value.name}` | {_shown(value)} | {_meaning(value)} |"
+        for value in (*single, *rows)
+    ]
     return head + "\n".join(lines) + "\n"
 
 
@@ -56,7 +65,9 @@ def _shown(value: Value) -> str:
 def _meaning(value: Value) -> str:
     parts = [value.text]
     if "enum" in value.hints:
-        shown = [f"`{word}`" if word else '`""`' for word in shlex.split(value.hints["enum"])]
+        shown = [
+            f"`{word}`" if word else '`""`' for word in shlex.split(value.hints["enum"])
+        ]
         parts.append(f"One of {', '.join(shown)}.")
     if "like" in value.hints:
         parts.append(f"Keys as in `{value.hints['like']}`.")
@@ -65,7 +76,9 @@ def _meaning(value: Value) -> str:
         parts.append(f"Kubernetes {several}`{value.hints['k8s']}`.")
     if "config" in value.hints:
         stage = value.hints["config"]
-        parts.append(f"Keys: [configuration of {stage}](../../docs/configuration.md#{stage}).")
+        parts.append(
+            f"Keys: [configuration of {stage}](../../docs/configuration.md#{stage})."
+        )
     return _cell(" ".join(parts))
 
 
@@ -76,22 +89,33 @@ def _cell(text: str) -> str:
 def outputs(chart: Path = CHART) -> dict[Path, str]:
     """The two generated files of a chart with the text that they must have. Raises ValuesError."""
     values = read_chart(chart)
-    children = frozenset(file.parent.name for file in chart.glob("charts/*/values.yaml"))
+    children = frozenset(
+        file.parent.name for file in chart.glob("charts/*/values.yaml")
+    )
     made = json.dumps(schema(values, children), indent=1, ensure_ascii=False) + "\n"
     readme = chart / "README.md"
-    before, begin, rest = readme.read_text().partition(BEGIN) if readme.exists() else ("", "", "")
+    before, begin, rest = (
+        readme.read_text().partition(BEGIN) if readme.exists() else ("", "", "")
+    )
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValuesError(
             f"{readme.relative_to(chart.parent.parent)}: lacks the lines {BEGIN} and {END} around its tables"
         )
-    return {chart / "values.schema.json": made, readme: f"{before}{BEGIN}\n\n{tables(values)}\n{END}{after}"}
+    return {
+        chart / "values.schema.json": made,
+        readme: f"{before}{BEGIN}\n\n{tables(values)}\n{END}{after}",
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the generated files, or with --check name those that are stale. Exit status 1 on stale files and errors."""
-    parser = argparse.ArgumentParser(description="Write values.schema.json and the README's tables.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is stale")
+    parser = argparse.ArgumentParser(
+        description="Write values.schema.json and the README's tables."
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail when a file is stale"
+    )
     parser.add_argument("--chart", type=Path, default=CHART, help="folder of the chart")
     options = parser.parse_args(arguments)
     try:
@@ -99,7 +123,11 @@ def main(arguments: list[str] | None = None) -> int:
     except ValuesError as error:
         print(error, file=sys.stderr)
         return 1
-    stale = [file for file, text in wanted.items() if not file.exists() or file.read_text() != text]
+    stale = [
+        file
+        for file, text in wanted.items()
+        if not file.exists() or file.read_text() != text
+    ]
     for file in stale:
         name = file.relative_to(options.chart.resolve().parent.parent)
         if options.check:

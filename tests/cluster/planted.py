@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lingoss import prepare as preparing
 from lingoss import runs
 from lingoss.config import load
 
@@ -30,6 +31,16 @@ def model(folder: Path) -> None:
     card = {"hub_id": "lingoss-tests/one-tensor", "revision": "0" * 40, "source": "made", "license": "MIT-0"}
     (folder / "lingoss.json").write_text(json.dumps(card))
     give(folder)
+
+
+def prepare(root: Path, config: str) -> str:
+    """A finished prepare run of this config, made here instead of in a pod; answers its name."""
+    model = root / "incoming" / "tiny"
+    settings = load("prepare", _written(root, "prepare", config), [f"root={root}", f"model.source={model}"])
+    done = preparing.run(settings, None)
+    assert done is not None
+    give(root)
+    return done.run
 
 
 def sft(root: Path, config: str) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Sequence
@@ -110,6 +111,21 @@ class Release:
         found = [text for thing in maps for key, text in (thing.get("data") or {}).items() if key == f"{stage}.yaml"]
         assert len(found) == 1, f"{len(found)} configs of stage {stage} in {self.namespace}"
         return str(found[0])
+
+    def rendered(self, stage: str, *sets: str) -> str:
+        """The trainer's config that a stage would have, before the cluster holds it."""
+        command = ["template", self.name, str(self.chart), "--namespace", self.namespace, *self._files()]
+        command += _sets([*self.sets, *sets, f"global.stage={stage}", "global.checkCRDs=false"])
+        things = yaml.safe_load_all(self.cluster.helm(*command, version=self.version).stdout)
+        texts = {text for thing in things if thing for key, text in (thing.get("data") or {}).items() if key == f"{stage}.yaml"}
+        (text,) = texts
+        return str(text)
+
+    def revisions(self) -> list[tuple[int, str]]:
+        """Number and status of each revision that Helm remembers."""
+        command = ["history", self.name, "--namespace", self.namespace, "--output", "json"]
+        found = json.loads(self.cluster.helm(*command, version=self.version).stdout)
+        return [(one["revision"], one["status"]) for one in found]
 
     def running(self, part: str, count: int) -> list[Object]:
         """Wait for exactly `count` running pods of a part."""

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import images, nodes, operators
+from harness import images, nodes
 from harness.api import Api, ApiError, Object
 from harness.cluster import LocalCluster
-from harness.components import NODE
 from harness.instances import INSTANCES
 from render.crds import make
 
@@ -21,20 +20,11 @@ G6E = "ml.g6e.12xlarge"
 RAY = Path(nodes.__file__).parent / "ray"
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    cluster = LocalCluster.boot()
-    try:
-        nodes.reserve(cluster.api, NODE)
-        operators.kwok(cluster)
-        operators.kuberay(cluster)
-        operators.kueue(cluster)
-        operators.hyperpod(cluster)
-        for kind in INSTANCES:
-            nodes.add(cluster.api, kind, 1)
-        yield cluster
-    finally:
-        cluster.stop()
+@pytest.fixture(scope="module", autouse=True)
+def one_node_of_each_type(cluster: LocalCluster) -> Iterator[None]:
+    names = [name for kind in INSTANCES for name in nodes.add(cluster.api, kind, 1)]
+    yield
+    nodes.remove(cluster.api, names)
 
 
 @pytest.fixture

@@ -1,140 +1,34 @@
 # SPDX-License-Identifier: MIT-0
-"""The knobs: what a value sets, and where it lands.
+"""What each value sets, and where: a line of knobs.yaml each, and four families that look the same everywhere."""
 
-The knobs of pods are the same for every workload (`global.pod` for all of them, `<workload>.pod` for one), so each is
-tried on each. All other values stand in knobs.yaml, one line of specification each.
-"""
-
-import copy
 import json
 import re
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import charts
 import pytest
 import yaml
-from charts import Pod
-from mutations import POD, SAMPLES, contexts, workloads
+from cases import EXTRA, Case, stages_of, values
+from mutations import CHOSEN, POD, SAMPLES, contexts, leaves
+from test_values import MUTATED
 
-from cases import CASES, Case, values
+import charts
+from charts import limits, requests
 
 TABLE = yaml.safe_load((Path(__file__).parent / "knobs.yaml").read_text())
-KNOBS = [value.path[-1] for value in values()[POD].below]
-CHOSEN = {"priorityClassName": "mutant", "terminationGracePeriodSeconds": 4242}
+NAMED = {case.name: case for case in [*stages_of(charts.BASE), *EXTRA]}
 
-
-def sample(knob: str, mark: str = "mutant") -> Any:
-    """A value for a knob; `mark` tells two of them apart."""
-    value = values()[f"{POD}.{knob}"]
-    if (knob, mark) == ("affinity", "other"):  # what stands deeper than a key is replaced, so take another key
-        return {"podAffinity": SAMPLES["Affinity"]["podAntiAffinity"]}
-    made = CHOSEN.get(knob) or ({"mutant": "x"} if "map" in value.hints else SAMPLES[value.hints["k8s"]])
-    return json.loads(json.dumps(made).replace("mutant", mark))
-
-
-def ours(pod: Pod) -> list[dict[str, Any]]:
-    """The chart's own containers, without those that the knobs add."""
-    return [container for container in pod.containers if not container["name"].startswith(("mutant", "other"))]
-
-
-def contains(held: Any, wanted: Any) -> bool:
-    """Whether every key, and every item of a list, of `wanted` is in `held`."""
-    if isinstance(wanted, dict):
-        return isinstance(held, dict) and all(contains(held.get(key), value) for key, value in wanted.items())
-    if isinstance(wanted, list):
-        return isinstance(held, list) and all(any(contains(item, value) for item in held) for value in wanted)
-    return bool(held == wanted)
-
-
-# Where each knob lands: all places that must hold its value.
-PLACES: dict[str, Callable[[Pod], list[Any]]] = {
-    "labels": lambda pod: [pod.metadata.get("labels")],
-    "annotations": lambda pod: [pod.metadata.get("annotations")],
-    "env": lambda pod: [container.get("env") for container in ours(pod)],
-    "envFrom": lambda pod: [container.get("envFrom") for container in ours(pod)],
-    "volumeMounts": lambda pod: [container.get("volumeMounts") for container in ours(pod)],
-    "containerSecurityContext": lambda pod: [container.get("securityContext") for container in ours(pod)],
-    # All others are fields of the pod's spec of the same name.
-}
-
-
-def places(knob: str, pod: Pod) -> list[Any]:
-    return PLACES[knob](pod) if knob in PLACES else [pod.spec.get(knob)]
-
-
-@cache
-def shown(workload: str) -> tuple[Case, frozenset[str]]:
-    """A render in which the workload's knobs show, and the pods that they change (by kind, part and place)."""
-    for case in contexts(workload):
-        changed = differing(case, {f"{workload}.annotations": {"mutant": "x"}})
-        if changed:
-            return case, changed
-    raise AssertionError(f"no render shows {workload}.annotations")
-
-
-def key(pod: Pod) -> str:
-    """Tells a pod from the others of a render, whatever hash its name ends in."""
-    return f"{pod.owner['kind']}/{re.sub('-[0-9a-f]{8}$', '', pod.owner['metadata']['name'])} {pod.place}"
-
-
-def differing(case: Case, more: charts.Values) -> frozenset[str]:
-    plain = {key(pod): (pod.metadata, pod.spec) for pod in case.pods()}
-    changed = {key(pod): (pod.metadata, pod.spec) for pod in case.pods(more)}
-    assert plain.keys() == changed.keys()
-    # A config's name may follow the change; that alone is no effect of a knob.
-    return frozenset(name for name in plain if without_hashes(plain[name]) != without_hashes(changed[name]))
-
-
-def without_hashes(value: Any) -> str:
-    return re.sub("-[0-9a-f]{8}\\b", "", json.dumps(value, sort_keys=True))
-
-
-@pytest.mark.parametrize("knob", KNOBS)
-@pytest.mark.parametrize("workload", workloads())
-def test_a_knob_of_a_workload_lands_in_its_pods_only(workload: str, knob: str) -> None:
-    case, own = shown(workload)
-    more = {f"{workload}.{name}": sample(name) for name in KNOBS}
-    for pod in case.pods(more):
-        for held in places(knob, pod):
-            assert contains(held, sample(knob)) is (key(pod) in own), f"{pod.name}: {held}"
-
-
-@pytest.mark.parametrize("knob", KNOBS)
-@pytest.mark.parametrize("workload", workloads())
-def test_a_knob_of_all_pods_lands_in_every_pod(workload: str, knob: str) -> None:
-    case, _ = shown(workload)
-    for pod in case.pods({f"{POD}.{name}": sample(name) for name in KNOBS}):
-        for held in places(knob, pod):
-            assert contains(held, sample(knob)), f"{pod.name}: {held}"
-
-
-@pytest.mark.parametrize("knob", KNOBS)
-@pytest.mark.parametrize("workload", workloads())
-def test_a_workloads_knob_is_added_to_that_of_all_pods_and_wins(workload: str, knob: str) -> None:
-    case, own = shown(workload)
-    everywhere = {f"{POD}.{name}": sample(name, "other") for name in KNOBS}
-    here = {f"{workload}.{name}": sample(name) for name in KNOBS}
-    for pod in case.pods({**everywhere, **here}):
-        if key(pod) not in own:
-            continue
-        for held in places(knob, pod):
-            assert contains(held, sample(knob)), f"{pod.name}: {held}"
-            kept = values()[f"{POD}.{knob}"].default in ({}, [])  # mappings merge, lists follow one another
-            if kept and sample(knob, "other") != sample(knob):
-                assert contains(held, sample(knob, "other")), f"{pod.name}: {held}"
-    both = {f"{POD}.labels": {"team": "all"}, f"{workload}.labels": {"team": "own"}}
-    for pod in case.pods(both):
-        assert pod.labels["team"] == ("own" if key(pod) in own else "all")
-
-
-def test_labels_that_select_pods_cannot_be_overwritten() -> None:
-    for case in CASES:
-        wrong = {f"{POD}.labels": {"app.kubernetes.io/component": "mine"}}
-        for pod in case.pods(wrong):
-            assert pod.part != "mine", pod.name
+ACCOUNTS = [
+    name.removesuffix(".create")
+    for name in map(str, leaves())
+    if name.endswith("serviceAccount.create")
+]
+RESOURCES = [
+    str(leaf)
+    for leaf in leaves()
+    if leaf.value.hints.get("k8s") == "ResourceRequirements"
+]
+IMAGES = [value.path[-1] for value in values()["global.images"].below]
 
 
 def at(value: Any, path: str) -> Any:
@@ -144,61 +38,193 @@ def at(value: Any, path: str) -> Any:
     """
     for quoted, plain, item in re.findall(r'"([^"]+)"|([^.\[\]"]+)|\[([^\]]+)\]', path):
         if item and isinstance(value, list):
-            named = [entry for entry in value if isinstance(entry, dict) and entry.get("name") == item]
-            value = value[int(item)] if item.isdigit() and int(item) < len(value) else next(iter(named), None)
+            named = [
+                entry
+                for entry in value
+                if isinstance(entry, dict)
+                and item in (entry.get("name"), entry.get("key"))
+            ]
+            value = (
+                value[int(item)]
+                if item.isdigit() and int(item) < len(value)
+                else next(iter(named), None)
+            )
         else:
             value = value.get(quoted or plain) if isinstance(value, dict) else None
     return value
 
 
 def chosen(manifests: list[charts.Manifest], wanted: str) -> list[charts.Manifest]:
-    """The manifests that `Kind/part` names; the part is the component label, `*` any."""
+    """The manifests that `Kind/part` names; the part is the component label or the end of the name, `*` any."""
     kind, _, part = wanted.partition("/")
+    found = charts.of_kind(manifests, kind)
     labelled = [
-        (manifest, (manifest["metadata"].get("labels") or {}).get("app.kubernetes.io/component"))
-        for manifest in manifests
+        one
+        for one in found
+        if (one["metadata"].get("labels") or {}).get("app.kubernetes.io/component")
+        == part
     ]
-    return [manifest for manifest, component in labelled if manifest["kind"] == kind and part in ("*", "", component)]
+    return (
+        found
+        if part == "*"
+        else labelled
+        or [one for one in found if one["metadata"]["name"].endswith(f"-{part}")]
+    )
 
 
-@pytest.mark.parametrize("entry", TABLE, ids=lambda entry: f"{entry['value']} = {json.dumps(entry['set'])}")
+def holds(found: Any, entry: dict[str, Any]) -> bool:
+    """Whether what stands there is what the line of the table says."""
+    if "has" not in entry:
+        return bool(found == entry.get("is", entry["set"]))
+    return found is not None and entry["has"] in found
+
+
+@pytest.mark.parametrize(
+    "entry", TABLE, ids=lambda entry: f"{entry['value']}={json.dumps(entry['set'])}"
+)
 def test_value_sets(entry: dict[str, Any]) -> None:
-    case = Case("", entry.get("layout", charts.BASE), tuple((entry.get("when") or {}).items()))
-    manifests = case.manifests({entry["value"]: entry["set"]})
-    plain = case.manifests()
-    wanted = entry.get("is", entry["set"])
-    if entry.get("absent"):
-        assert chosen(plain, entry["of"])
-        assert not chosen(manifests, entry["of"])
+    base = NAMED[entry["like"]] if "like" in entry else Case("", charts.BASE, ())
+    given = tuple({**base.values, **entry.get("when", {})}.items())
+    apis = tuple(entry["apis"]) if "apis" in entry else base.apis
+    case = Case("", base.layout, given, apis, entry.get("namespace", base.namespace))
+    more = {entry["value"]: entry["set"]}
+    if "refused" in entry:
+        case.text()
+        with pytest.raises(charts.RenderError, match=re.escape(entry["refused"])):
+            case.text(more)
         return
-    found = chosen(manifests, entry["of"])
-    assert found, f"no {entry['of']} is rendered"
+    before, after = (
+        chosen(case.manifests(), entry["of"]),
+        chosen(case.manifests(more), entry["of"]),
+    )
+    if "there" in entry:
+        assert (bool(before), bool(after)) == (not entry["there"], entry["there"])
+        return
+    assert after, f"no {entry['of']} is rendered"
     for path in [entry["at"]] if isinstance(entry["at"], str) else entry["at"]:
-        assert [at(manifest, path) for manifest in found] == [wanted] * len(found), path
-        before = [at(manifest, path) for manifest in chosen(plain, entry["of"])]
-        assert before != [wanted] * len(found), f"{path} is {wanted} without the value too"
+        for manifest in after:
+            assert holds(at(manifest, path), entry), f"{path} is {at(manifest, path)}"
+        assert not all(holds(at(manifest, path), entry) for manifest in before), (
+            f"{path} is the same without the value"
+        )
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_a_service_account_is_made_named_annotated_or_left_out(account: str) -> None:
+    case, plain = next(
+        (case, made)
+        for case in contexts(account)
+        if (made := accounts(case, {}) - accounts(case, {f"{account}.create": False}))
+    )
+    (name,) = plain
+    more = {
+        f"{account}.name": "mine",
+        f"{account}.annotations": {"eks.amazonaws.com/role-arn": "arn:x"},
+    }
+    manifests = case.manifests(more)
+    (made,) = [
+        one
+        for one in charts.of_kind(manifests, "ServiceAccount")
+        if one["metadata"]["name"] == "mine"
+    ]
+    assert made["metadata"]["annotations"]["eks.amazonaws.com/role-arn"] == "arn:x"
+    assert made["automountServiceAccountToken"] is False
+    assert name not in accounts(case, more)
+    used = [pod.spec["serviceAccountName"] for pod in charts.pods(manifests)]
+    before = [pod.spec["serviceAccountName"] for pod in case.pods()]
+    assert used == ["mine" if one == name else one for one in before]
+    left_out = [
+        pod.spec["serviceAccountName"]
+        for pod in case.pods({f"{account}.create": False})
+    ]
+    assert left_out == ["default" if one == name else one for one in before]
+
+
+def accounts(case: Case, more: charts.Values) -> set[str]:
+    return {
+        one["metadata"]["name"]
+        for one in charts.of_kind(case.manifests(more), "ServiceAccount")
+    }
+
+
+@pytest.mark.parametrize("name", RESOURCES)
+def test_resources_of_values_win_key_by_key(name: str) -> None:
+    sample = CHOSEN.get(name) or SAMPLES["ResourceRequirements"]
+    memory, cpu = sample["limits"]["memory"], sample["requests"]["cpu"]
+    for case in contexts(name):
+        found = [
+            (container, before)
+            for pod, old in zip(case.pods({name: sample}), case.pods(), strict=True)
+            for container, before in zip(pod.containers, old.containers, strict=True)
+            if limits(container)["memory"] == memory and container["name"] != "plan"
+        ]
+        if found:
+            for container, before in found:
+                assert requests(container) == {
+                    **requests(before),
+                    "memory": memory,
+                    "cpu": cpu,
+                }
+                assert limits(container) == {**limits(before), "memory": memory}
+            assert len({container["name"] for container, _ in found}) == 1
+            return
+    pytest.fail(f"no container takes its resources from {name}")
+
+
+@pytest.mark.parametrize("image", IMAGES)
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (
+            {"registry": "registry.example/team"},
+            r"registry.example/team/lingoss/IMAGE:[\w.]+",
+        ),
+        ({"repository": "mine"}, r"mine:[\w.]+"),
+        ({"tag": "v7"}, "lingoss/IMAGE:v7"),
+        ({"digest": f"sha256:{'c' * 64}"}, f"lingoss/IMAGE@sha256:{'c' * 64}"),
+        (
+            {"tag": "v7", "digest": f"sha256:{'c' * 64}"},
+            f"lingoss/IMAGE:v7@sha256:{'c' * 64}",
+        ),
+    ],
+)
+def test_an_image_is_built_from_registry_repository_tag_and_digest(
+    image: str, given: dict[str, str], wanted: str
+) -> None:
+    case = NAMED[
+        f"{charts.BASE}-grpo-openrlhf"
+        if image == "openrlhf"
+        else f"{charts.BASE}-prepare"
+    ]
+    more = {f"global.images.{image}.{key}": value for key, value in given.items()}
+    repository = f"lingoss/{image}:"
+    changed = 0
+    for pod, old in zip(case.pods(more), case.pods(), strict=True):
+        for container, before in zip(pod.containers, old.containers, strict=True):
+            if before["image"].startswith(repository):
+                assert re.fullmatch(
+                    wanted.replace("IMAGE", image), container["image"]
+                ), container["image"]
+                changed += 1
+            else:
+                assert container["image"] == before["image"]
+    assert changed
 
 
 def test_every_value_has_its_line_in_the_table() -> None:
-    from test_values import MUTATED
-
-    named = {entry["value"] for entry in TABLE}
-    written = {
-        leaf.name for leaf in MUTATED if "config" not in leaf.value.hints and not leaf.name.startswith(f"{POD}.")
-    }
-    missing = sorted(name for name in written if name not in named and not covered(name, named))
-    assert missing == [], "say in knobs.yaml what these set"
-
-
-def covered(name: str, named: set[str]) -> bool:
-    """Whether a line speaks of a value or of all below it (`global.layout.*`)."""
-    parts = name.split(".")
-    return any(".".join([*parts[:depth], "*"]) in named for depth in range(1, len(parts)))
+    families = (*ACCOUNTS, *RESOURCES, "global.images", POD)
+    wanted = {str(leaf) for leaf in MUTATED if "config" not in leaf.value.hints}
+    missing = [
+        name
+        for name in wanted
+        if not any(f"{name}.".startswith(f"{family}.") for family in families)
+    ]
+    assert sorted(set(missing) - {entry["value"] for entry in TABLE}) == [], (
+        "say in knobs.yaml what these set"
+    )
 
 
 def test_the_table_names_values_that_there_are() -> None:
-    from mutations import leaves
-
-    names = {leaf.name for leaf in leaves()}
-    unknown = [entry["value"] for entry in TABLE if copy.copy(entry["value"]) not in names]
-    assert unknown == []
+    assert {entry["value"] for entry in TABLE} - {
+        str(leaf) for leaf in leaves()
+    } == set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""A small API server over HTTP for the guard's tests: it answers lists, checks token and selector, fails on demand."""
+"""A small API server over HTTP for the guard's tests: it answers lists and claims, checks token and selector, fails on demand."""
 
 import json
 import re
@@ -16,6 +16,7 @@ PLURALS = {
     "RayJob": ("ray.io/v1", "rayjobs"),
     "HyperPodPyTorchJob": ("sagemaker.amazonaws.com/v1", "hyperpodpytorchjobs"),
 }
+CLAIMS = "/api/v1/namespaces/team-a/persistentvolumeclaims/"
 
 
 def workload(kind: str, name: str, component: str, release: str = "lingoss", **parts: Any) -> dict[str, Any]:
@@ -27,6 +28,11 @@ def workload(kind: str, name: str, component: str, release: str = "lingoss", **p
     }
     metadata = {"name": name, "namespace": "team-a", "uid": "1", "labels": labels, **parts.pop("metadata", {})}
     return {"apiVersion": PLURALS[kind][0], "kind": kind, "metadata": metadata, "spec": {}, **parts}
+
+
+def claim(phase: str, **metadata: Any) -> dict[str, Any]:
+    metadata = {"name": "lingoss-data", "namespace": "team-a", "uid": "2", **metadata}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "status": {"phase": phase}}
 
 
 def condition(kind: str, status: str = "True") -> dict[str, str]:
@@ -53,6 +59,9 @@ class Cluster:
         if headers.get("Authorization") != f"Bearer {TOKEN}":
             return 401, status(401, "Unauthorized")
         parts = urlsplit(path)
+        for one in self.objects:
+            if one["kind"] == "PersistentVolumeClaim" and parts.path == CLAIMS + one["metadata"]["name"]:
+                return 200, json.dumps(one).encode()
         for kind, (group, plural) in PLURALS.items():
             if parts.path == f"/apis/{group}/namespaces/team-a/{plural}" and kind not in self.unknown:
                 selector = parse_qs(parts.query)["labelSelector"][0]

@@ -69,7 +69,7 @@ FREE = {
     | {"rollout.mode", "rollout.server_url", "rollout.server_timeout", "rollout.gpu_memory_utilization"}
     | {"rollout.tensor_parallel"},
     "evaluate": MODEL_FREE | {"runs", "prompts.files", "generate.batch_tokens"},
-    "serve": SHARED_FREE | {"host", "port", "max_model_len", "tensor_parallel", "vllm_args"},
+    "serve": SHARED_FREE | {"name", "host", "port", "max_model_len", "tensor_parallel", "vllm_args"},
 }
 
 

@@ -184,6 +184,32 @@ def test_layers_are_stored_in_their_order() -> None:
     assert list(convert.converted(found, "bfloat16")) == ["lm_head.weight", "model.layers.9.w", "model.layers.10.w"]
 
 
+def test_the_sizes_of_gpt_oss_20b() -> None:
+    """Its published files hold 13.76 GB; the copy that is trained holds its 20.9 billion parameters twice in bytes."""
+    hidden, experts, attention = 2880, 32, {"q_proj": 4096, "k_proj": 512, "v_proj": 512}
+    found = {"model.embed_tokens.weight": (201_088, hidden), "lm_head.weight": (201_088, hidden)}
+    found["model.norm.weight"] = (hidden,)
+    packed: dict[str, Spec] = {}
+    for layer in range(24):
+        stem = f"model.layers.{layer}."
+        for name, out in attention.items():
+            found |= {f"{stem}self_attn.{name}.weight": (out, hidden), f"{stem}self_attn.{name}.bias": (out,)}
+        found |= {f"{stem}self_attn.o_proj.weight": (hidden, 4096), f"{stem}self_attn.o_proj.bias": (hidden,)}
+        found |= {f"{stem}self_attn.sinks": (64,), f"{stem}input_layernorm.weight": (hidden,)}
+        found |= {f"{stem}post_attention_layernorm.weight": (hidden,), f"{stem}mlp.router.bias": (experts,)}
+        found |= {f"{stem}mlp.router.weight": (experts, hidden)}
+        for name, out in {"gate_up_proj": 2 * hidden, "down_proj": hidden}.items():
+            found[f"{stem}mlp.experts.{name}_bias"] = (experts, out)
+            packed[f"{stem}mlp.experts.{name}_blocks"] = Spec("U8", (experts, out, 90, 16))
+            packed[f"{stem}mlp.experts.{name}_scales"] = Spec("U8", (experts, out, 90))
+    published = {**{name: Spec("BF16", shape) for name, shape in found.items()}, **packed}
+    assert not convert.is_plain(published, "bfloat16")
+    copy = convert.converted(published, "bfloat16")
+    assert shards.total_size(published) == 13_761_264_768
+    assert shards.total_size(copy) == 2 * 20_914_757_184
+    assert len(shards.in_shards(copy, convert.SHARD)) == 13
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -285,6 +285,21 @@ def test_a_run_without_a_known_base_is_put_on_none(tiny_llama: Path, tmp_path: P
     assert f"{orphan} (an unknown prepare run)" in setting.left_out
 
 
+def test_what_a_run_trained_is_what_is_drawn_from(tiny_llama: Path, tmp_path: Path) -> None:
+    root = prepared_root(tiny_llama, tmp_path)
+    prepare = runs.find_run(root, "latest:prepare").name
+    sft = plant(root, "sft", (prepare,))
+    with runs.open_run(root, "grpo", config(root), (sft,)) as folder:
+        folder.status("running", 1, 1)
+        folder.model.mkdir()
+        (folder.model / "model.safetensors").write_bytes(b"weights")
+        folder.finish(1)
+    base, adapted, whole = resolve(config(root)).subjects
+    assert (base.model.parent, base.adapter) == (root / "models", None)
+    assert (adapted.model, adapted.adapter) == (base.model, root / "runs" / sft / "adapter")
+    assert (whole.model, whole.adapter) == (root / "runs" / folder.name / "model", None)
+
+
 def test_grpo_is_compared_with_the_sft_run_that_it_came_of(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
@@ -293,8 +308,9 @@ def test_grpo_is_compared_with_the_sft_run_that_it_came_of(monkeypatch: pytest.M
             return {"decision": "keep"}
 
     monkeypatch.setattr(evaluate, "accept", lambda *given: asked.append(given[:2]) or Verdict())
-    base, old, new = Subject("base", "base"), Subject("sft-a", "sft"), Subject("sft-b", "sft")
-    grown = Subject("grpo-a", "grpo", parents=("sft-a",))
+    kinds = [("base", "base"), ("sft-a", "sft"), ("sft-b", "sft")]
+    base, old, new = (Subject(name, stage, Path("model")) for name, stage in kinds)
+    grown = Subject("grpo-a", "grpo", Path("model"), parents=("sft-a",))
     names: Any = ["base", "sft-a", "sft-b", "grpo-a"]
     settings = EvaluateConfig()
     assert evaluate._accepted(settings, [base, old, new, grown], names) == {"decision": "keep"}

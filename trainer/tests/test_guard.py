@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""`lingoss guard` as the hook runs it: a fake API server, real run folders on a read-only volume, one line."""
+"""`lingoss guard` as the two hooks run it: a fake API server, real run folders on a read-only volume, one line."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import readonly
-from fake_kubernetes import TOKEN, Cluster, condition, serving, workload
+from fake_kubernetes import TOKEN, Cluster, claim, condition, serving, workload
 from lingoss import config, runs
 from lingoss.cli import main
 from lingoss.config.common import StageConfig
@@ -44,14 +44,16 @@ def server(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def guard(server: Api, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Guard:
-    """Run the command for a stage with settings; its exit status and standard output."""
+    """Run the commands for a stage with settings, as the hooks do; exit status and output of the last that ran."""
 
     def run(stage: str, *options: str, **settings: Any) -> tuple[int, str]:
         file = tmp_path / f"{stage}.yaml"
         file.write_text(json.dumps({"stage": stage, "root": str(root), **settings}))
         capsys.readouterr()
-        command = ["guard", "--release", "lingoss", "--namespace", "team-a", "--stage", stage, *options]
-        code = main(command + (["--config", str(file)] if stage not in ("none", "prepare") else []))
+        code = main(["guard", "cluster", "--release", "lingoss", "--namespace", "team-a", "--stage", stage, *options])
+        if code == 0 and stage not in ("none", "prepare") and not options:
+            capsys.readouterr()
+            code = main(["guard", "volume", "--stage", stage, "--config", str(file)])
         return code, capsys.readouterr().out
 
     return run
@@ -95,7 +97,7 @@ def test_a_whole_life(guard: Guard, cluster: Cluster, root: Path) -> None:
     assert guard("sft") == (1, f"{lacks}; unfinished: {prepare} is stopped{END}")
     assert guard("evaluate")[0] == 1
     assert plant(root, "prepare") == prepare
-    assert guard("sft") == (0, "release lingoss may go on with stage sft\n")
+    assert guard("sft") == (0, f"stage sft starts from {prepare}\n")
     assert guard("evaluate")[0] == 0
 
     assert guard("grpo") == (
@@ -127,7 +129,7 @@ def test_a_whole_life(guard: Guard, cluster: Cluster, root: Path) -> None:
 
     grpo = plant(root, "grpo", (sft,))
     plant(root, "evaluate", (prepare, sft, grpo), gate=("target-met", sft), run="3")
-    assert guard("grpo")[0] == 0  # flip back: its own run is done
+    assert guard("grpo") == (0, f"stage grpo has been done: {grpo}\n")  # flip back
     assert guard("grpo", max_steps=201)[0] == 1  # other settings are another run
     assert guard("grpo", run="2")[0] == 1
     assert guard("grpo", data={"files": ["./more.jsonl"]})[0] == 1
@@ -161,13 +163,39 @@ def test_leaving_a_running_stage(guard: Guard, cluster: Cluster, root: Path) -> 
 
 
 def test_force_tells_every_reason(guard: Guard, cluster: Cluster) -> None:
-    cluster.add(workload("Job", "lingoss-prepare-1", "prepare", status={"active": 1, "ready": 1}))
-    code, told = guard("grpo", "--force")
+    cluster.add(workload("Job", "lingoss-prepare-1", "prepare", status={"active": 1, "ready": 1}), claim("Pending"))
+    code, told = guard("grpo", "--claim", "lingoss-data", "--force")
     assert code == 0
     first, second, last = told.splitlines()
     assert first.startswith("warning, overridden by force: stage prepare cannot be left for grpo")
-    assert second.startswith("warning, overridden by force: stage grpo cannot start")
+    assert second.startswith("warning, overridden by force: stage grpo cannot start, claim lingoss-data is Pending")
     assert last == "release lingoss may go on with stage grpo"
+
+
+def test_a_claim_that_no_pod_can_mount(guard: Guard, cluster: Cluster) -> None:
+    missing = (
+        "stage {} cannot start, there is no claim lingoss-data in namespace team-a: run stage prepare first, or name "
+        "another claim (global.storage.existingClaim)"
+    )
+    pending = (
+        "stage {} cannot start, claim lingoss-data is Pending, so no pod can mount it: `kubectl --namespace team-a describe "
+        "pvc lingoss-data` says why; a class that waits for its first pod is bound by stage prepare"
+    )
+    asked = ("--claim", "lingoss-data")
+    for found, text in ((None, missing), (claim("Pending"), pending)):
+        cluster.objects = [found] if found else []
+        for stage in ("sft", "grpo", "evaluate", "serve"):
+            assert guard(stage, *asked) == (1, text.format(stage) + END)
+        for stage in ("none", "prepare"):
+            assert guard(stage, *asked)[0] == 0
+    cluster.objects = [claim("Bound", deletionTimestamp="2026-11-30T16:00:00Z")]
+    assert "claim lingoss-data is being deleted, so no pod can mount it" in guard("sft", *asked)[1]
+    cluster.objects = [claim("Lost")]
+    assert guard("sft", *asked)[1].endswith(f"describe pvc lingoss-data` says why{END}")
+    cluster.objects = [claim("Bound")]
+    assert guard("sft", *asked) == (0, "release lingoss may go on with stage sft\n")
+    cluster.add(workload("Job", "lingoss-prepare-1", "prepare", status={"ready": 1}))
+    assert guard("sft", *asked)[1].startswith("stage prepare cannot be left for sft")
 
 
 def test_what_cannot_be_known_is_refused(guard: Guard, cluster: Cluster, root: Path, tmp_path: Path) -> None:
@@ -182,17 +210,30 @@ def test_what_cannot_be_known_is_refused(guard: Guard, cluster: Cluster, root: P
     assert (code, told.count("\n")) == (1, 1)
     assert "learning_rat" in told
     assert told.endswith(END)
-    assert guard("sft", "--force", learning_rat=1)[0] == 0
     (root / "runs").rename(tmp_path / "runs")
     (root / "runs").write_text("")
     assert "cannot be listed" in guard("sft")[1]
 
 
-def test_no_config(server: Api, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["guard", "--release", "a", "--namespace", "team-a", "--stage", "sft"]) == 1
-    assert capsys.readouterr().out == (
-        f"the guard cannot decide, stage sft needs --config FILE, the guard cannot know its input without{END}"
-    )
+def test_each_question_names_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, lacks in (
+        ("", "cluster|volume"),
+        ("cluster", "--release, --namespace, --stage"),
+        ("volume", "--config"),
+    ):
+        stage = ["--stage", "sft"] if command == "volume" else []
+        with pytest.raises(SystemExit) as stopped:
+            main(["guard", *command.split(), *stage])
+        assert stopped.value.code == 2
+        assert f"the following arguments are required: {lacks}" in capsys.readouterr().err
+
+
+def test_no_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["guard", "volume", "--stage", "sft", "--config", str(tmp_path / "sft.yaml")]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith(f"the guard cannot decide, {tmp_path / 'sft.yaml'}")
+    assert told.endswith(END)
+    assert told.count("\n") == 1
 
 
 def test_a_defect_is_no_traceback_and_no_leave(
@@ -233,7 +274,7 @@ def test_an_explicit_parent(root: Path) -> None:
     assert "give a run of stage prepare" in facts("evaluate", settings_of(root, "evaluate", parent=first)).problem
 
 
-def test_a_volume_that_is_mounted_read_only(server: Api, root: Path, tmp_path: Path) -> None:
+def test_a_volume_that_is_mounted_read_only(root: Path, tmp_path: Path) -> None:
     prepare = plant(root, "prepare")
     sft = plant(root, "sft", (prepare,))
     plant(root, "evaluate", (prepare, sft), gate=("viable", sft))
@@ -241,15 +282,13 @@ def test_a_volume_that_is_mounted_read_only(server: Api, root: Path, tmp_path: P
     file = tmp_path / "grpo.yaml"
     file.write_text(json.dumps({"root": str(root)}))
     code = (
-        f"{readonly.NO_TORCH}\nfrom pathlib import Path\nfrom lingoss.cli import main\nfrom lingoss.guard import api\n"
-        f"api.in_cluster = lambda: api.Api({server.server!r}, Path({str(tmp_path)!r}))\n"
-        "import sys\nsys.exit(main(['guard', '--release', 'a', '--namespace', 'team-a', '--stage', 'grpo', "
-        f"'--config', {str(file)!r}]))\n"
+        f"{readonly.NO_TORCH}\nfrom lingoss.cli import main\n"
+        f"import sys\nsys.exit(main(['guard', 'volume', '--stage', 'grpo', '--config', {str(file)!r}]))\n"
     )
     log = tmp_path / "log"
     process = readonly.start(readonly.prefix(root), code, log)
     said, _ = process.communicate(timeout=60)
-    assert (process.returncode, said) == (0, "release a may go on with stage grpo\n"), log.read_text()
+    assert (process.returncode, said) == (0, f"stage grpo starts from {sft}\n"), log.read_text()
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
@@ -258,5 +297,6 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         main(["guard", "--help"])
     assert stopped.value.code == 0
     printed = capsys.readouterr().out
-    for word in ("--set guard.force=true", "exit status: 0 allowed; 1 refused", "lingoss guard --release", "`viable`"):
+    commands = ("lingoss guard cluster --release", "lingoss guard volume --stage")
+    for word in ("--set guard.force=true", "exit status: 0 allowed; 1 refused", "`viable`", *commands):
         assert word in printed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""The guard's rule: what may be left, what may be entered, and what each refusal says."""
+"""The guard's rules: what may be left, mounted and entered, and what each refusal says."""
 
 from dataclasses import replace
 
@@ -9,17 +9,23 @@ from hypothesis import strategies as st
 
 from lingoss.evaluate.gate import OUTCOMES
 from lingoss.guard.decide import (
+    BOUND,
     FINISHED,
+    MISSING,
     NEEDS_INPUT,
+    PENDING,
     QUEUED,
     RUNNING,
     STAGES,
     STARTING,
+    Claim,
     Facts,
     GateResult,
+    Refusal,
     Workload,
-    decide,
-    refusals,
+    entering,
+    leaving,
+    mounting,
     replaced,
 )
 
@@ -40,17 +46,39 @@ workloads = st.lists(
 names = st.none() | st.text(min_size=1, max_size=8)
 gates = st.none() | st.builds(GateResult, st.text(max_size=5), st.sampled_from([*OUTCOMES, "odd"]), st.text(max_size=9))
 facts = st.builds(Facts, names, names, st.text(max_size=20), gates, st.booleans())
+claims = st.builds(
+    Claim, st.text(max_size=8), st.text(max_size=8), st.sampled_from([BOUND, PENDING, MISSING, "Lost", "being deleted"])
+)
 stages = st.sampled_from(STAGES)
 
 
-@given(stages, workloads, facts)
-def test_nothing_active_elsewhere_is_ever_stopped(stage: str, found: list[Workload], known: Facts) -> None:
+def enter(stage: str, known: Facts) -> Refusal | None:
+    """The one reason at most against entering."""
+    against = entering(stage, known)
+    assert len(against) <= 1
+    return against[0] if against else None
+
+
+@given(stages, workloads)
+def test_nothing_active_elsewhere_is_ever_stopped(stage: str, found: list[Workload]) -> None:
     active = [one for one in found if one.is_active and one.stage != stage]
-    refused = decide(stage, found, known)
-    if active:
-        assert refused is not None
-        assert f"stage {active[0].stage} cannot be left for {stage}, " in refused.text
-    elif stage not in NEEDS_INPUT or known.own:
+    refused = leaving(stage, found)
+    assert len(refused) == len(active)
+    for one, refusal in zip(active, refused, strict=True):
+        assert f"stage {one.stage} cannot be left for {stage}, {one.kind} {one.name} is still" in refusal.text
+
+
+@given(stages, workloads)
+def test_finished_workloads_and_those_of_the_stage_itself_never_matter(stage: str, found: list[Workload]) -> None:
+    ended = [replace(one, state=FINISHED) for one in found]
+    same = [replace(one, stage=stage) for one in found]
+    assert leaving(stage, ended) == leaving(stage, same) == leaving(stage, []) == []
+
+
+@given(stages, facts)
+def test_only_a_finished_input_or_an_own_run_lets_a_stage_start(stage: str, known: Facts) -> None:
+    refused = enter(stage, known)
+    if stage not in NEEDS_INPUT or known.own:
         assert refused is None
     elif known.source is None:
         assert refused is not None
@@ -62,38 +90,33 @@ def test_nothing_active_elsewhere_is_ever_stopped(stage: str, found: list[Worklo
         assert refused is None
 
 
-@given(stages, workloads, facts)
-def test_finished_workloads_and_those_of_the_stage_itself_never_matter(
-    stage: str, found: list[Workload], known: Facts
+@given(stages, claims)
+def test_only_a_stage_that_reads_the_volume_needs_a_bound_claim(stage: str, claim: Claim) -> None:
+    assert bool(mounting(stage, claim)) == (stage in NEEDS_INPUT and claim.state != BOUND)
+
+
+@given(stages, workloads, claims, facts)
+def test_every_refusal_is_one_line_that_ends_with_the_flag(
+    stage: str, found: list[Workload], claim: Claim, known: Facts
 ) -> None:
-    ended = [replace(one, state=FINISHED) for one in found]
-    same = [replace(one, stage=stage) for one in found]
-    assert decide(stage, ended, known) == decide(stage, same, known) == decide(stage, [], known)
-
-
-@given(stages, workloads, facts)
-def test_every_refusal_is_one_line_that_ends_with_the_flag(stage: str, found: list[Workload], known: Facts) -> None:
-    every = refusals(stage, found, known)
-    assert decide(stage, found, known) == (every[0] if every else None)
-    for one in every:
+    for one in [*leaving(stage, found), *mounting(stage, claim), *entering(stage, known)]:
         assert len(one.line.splitlines()) == 1
         assert one.line.endswith("--set guard.force=true")
 
 
 @pytest.mark.parametrize("state", [RUNNING, QUEUED, STARTING])
 def test_leaving_says_what_runs_and_how_to_stop_it(state: str) -> None:
-    refused = decide("evaluate", [replace(SFT, state=state)], Facts(source="prepare-a"))
-    assert refused is not None
+    (refused,) = leaving("evaluate", [replace(SFT, state=state)])
     assert refused.line == (
         f"stage sft cannot be left for evaluate, HyperPodPyTorchJob lingoss-sft-1a2b3c4d is still {state}: wait until "
         f"it has finished, or stop it with `kubectl delete hyperpodpytorchjob lingoss-sft-1a2b3c4d`{END}"
     )
 
 
-def test_serve_may_be_left_and_none_needs_nothing() -> None:
-    assert decide("sft", [], Facts(source="prepare-a")) is None
-    assert decide("none", [], Facts()) is None
-    assert decide("prepare", [], Facts()) is None
+def test_none_and_prepare_need_nothing() -> None:
+    assert enter("sft", Facts(source="prepare-a")) is None
+    assert enter("none", Facts()) is None
+    assert enter("prepare", Facts()) is None
 
 
 @pytest.mark.parametrize(
@@ -108,27 +131,27 @@ def test_serve_may_be_left_and_none_needs_nothing() -> None:
 )
 def test_grpo_against_the_gate(outcome: str, remedy: str) -> None:
     known = replace(VIABLE, gate=GateResult("evaluate-a", outcome, "why so"))
-    refused = decide("grpo", [], known)
+    refused = enter("grpo", known)
     assert refused is not None
     assert refused.line == (
         f"stage grpo is not worth starting, the gate of evaluate-a says {outcome} for sft-a (why so): {remedy}{END}"
     )
-    assert decide("grpo", [], replace(known, gate_forced=True)) is None
-    assert decide("grpo", [], replace(known, own="grpo-a")) is None
+    assert enter("grpo", replace(known, gate_forced=True)) is None
+    assert enter("grpo", replace(known, own="grpo-a")) is None
 
 
 def test_grpo_without_a_gate() -> None:
-    refused = decide("grpo", [], Facts(source="sft-a"))
+    refused = enter("grpo", Facts(source="sft-a"))
     assert refused is not None
     assert "no finished evaluation has judged sft-a" in refused.text
     assert refused.line.endswith(f"run stage evaluate first{END}")
-    assert decide("grpo", [], VIABLE) is None
+    assert enter("grpo", VIABLE) is None
 
 
 def test_more_memory_for_the_same_stage_is_told_and_allowed() -> None:
     queued = Workload("Job", "lingoss-sft-00000000", "sft", QUEUED)
     ended = Workload("Job", "lingoss-sft-11111111", "sft", FINISHED)
-    assert decide("sft", [SFT, queued, ended], Facts(source="prepare-a")) is None
+    assert leaving("sft", [SFT, queued, ended]) == []
     assert replaced("sft", [SFT.name], [SFT]) == []
     first, second = replaced("sft", ["lingoss-sft-22222222"], [SFT, queued, ended])
     assert first == (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""`guard`: may a release change its stage? The chart runs it in a hook before each upgrade and rollback."""
+"""`guard`: may a release change its stage? The chart runs it in two hooks before each upgrade and rollback."""
 
 import argparse
 from pathlib import Path
@@ -8,18 +8,21 @@ from typing import Any
 DESCRIPTION = """\
 Says whether a release may change to another stage, before Helm changes anything. It refuses
 
-  to leave a stage whose workload is running or queued (serve may always be left),
-  to start sft or evaluate without a finished prepare run, or serve without a finished run to serve,
-  to start grpo without a finished sft run, or when the last gate of that run is not `viable`.
+  cluster   to leave a stage whose workload is running or queued (serve may always be left),
+            to start a stage that reads the volume while the claim is not bound;
+  volume    to start sft or evaluate without a finished prepare run, or serve without a finished run to serve,
+            to start grpo without a finished sft run, or when the last gate of that run is not `viable`.
 
 A stage whose own run is done may always be entered: it ends at once."""
 
 EPILOG = """\
-example:  lingoss guard --release lingoss --namespace team-a --stage sft --workload lingoss-sft-1a2b3c4d \\
-              --config /etc/lingoss/sft.yaml
+examples: lingoss guard cluster --release lingoss --namespace team-a --stage sft --workload lingoss-sft-1a2b3c4d \\
+              --claim lingoss-data
+          lingoss guard volume --stage sft --config /etc/lingoss/sft.yaml
 
-It runs in a pod whose account may list jobs, rayjobs and hyperpodpytorchjobs of the namespace; kinds that the cluster
-does not know count as none. The run folders are found under the config's `root` and are only read.
+`cluster` runs in a pod whose account may list jobs, rayjobs and hyperpodpytorchjobs of the namespace and get the claim;
+kinds that the cluster does not know count as none. It mounts no volume: a pod that does never starts while the claim is
+not bound. `volume` asks only the run folders under the config's `root`, and only reads.
 
 exit status: 0 allowed; 1 refused, with one line that says why, what to do and which flag overrides.
 In the chart: `--set guard.force=true` overrides once, `--set guard.enabled=false` does without the guard."""
@@ -27,7 +30,7 @@ In the chart: `--set guard.force=true` overrides once, `--set guard.enabled=fals
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    title = "May a release change to another stage? For the chart's hook."
+    title = "May a release change to another stage? For the chart's hooks."
     parser = commands.add_parser(
         "guard",
         help=title,
@@ -35,15 +38,13 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--release", required=True, metavar="NAME", help="the Helm release")
-    parser.add_argument("--namespace", required=True, metavar="NAME", help="its namespace")
-    parser.add_argument(
-        "--stage",
-        required=True,
-        choices=("none", "prepare", "sft", "grpo", "evaluate", "serve"),
-        help="the stage to change to",
-    )
-    parser.add_argument(
+    questions = parser.add_subparsers(required=True, metavar="cluster|volume")
+    title = "May the release leave its stage, and can the next one mount the volume?"
+    cluster = questions.add_parser("cluster", help=title, description=title)
+    cluster.add_argument("--release", required=True, metavar="NAME", help="the Helm release")
+    cluster.add_argument("--namespace", required=True, metavar="NAME", help="its namespace")
+    _add_stage(cluster, ("none", "prepare", "sft", "grpo", "evaluate", "serve"))
+    cluster.add_argument(
         "--workload",
         action="extend",
         nargs="+",
@@ -51,21 +52,35 @@ def add(commands: Any) -> None:
         metavar="NAME",
         help="names of that stage's jobs; a running one that is not among them will be replaced, which is told",
     )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE.yaml", help="settings of that stage (none and prepare: no)"
-    )
-    parser.add_argument("--force", action="store_true", help="warn instead of refusing")
-    parser.set_defaults(run=_guard)
+    cluster.add_argument("--claim", metavar="NAME", help="the claim of the volume that the stage reads")
+    cluster.add_argument("--force", action="store_true", help="warn instead of refusing")
+    cluster.set_defaults(run=_cluster)
+
+    title = "Is the finished input of a stage on the volume, and for grpo the gate `viable`?"
+    volume = questions.add_parser("volume", help=title, description=title)
+    _add_stage(volume, ("sft", "grpo", "evaluate", "serve"))
+    volume.add_argument("--config", required=True, type=Path, metavar="FILE.yaml", help="settings of that stage")
+    volume.set_defaults(run=_volume)
 
 
-def _guard(arguments: argparse.Namespace) -> int:
-    from lingoss.guard import check
+def _add_stage(parser: argparse.ArgumentParser, stages: tuple[str, ...]) -> None:
+    parser.add_argument("--stage", required=True, choices=stages, help="the stage to change to")
 
-    return check(
+
+def _cluster(arguments: argparse.Namespace) -> int:
+    from lingoss.guard import check_cluster
+
+    return check_cluster(
         arguments.release,
         arguments.namespace,
         arguments.stage,
         arguments.workload,
-        arguments.config,
+        arguments.claim,
         arguments.force,
     )
+
+
+def _volume(arguments: argparse.Namespace) -> int:
+    from lingoss.guard import check_volume
+
+    return check_volume(arguments.stage, arguments.config)

@@ -126,7 +126,7 @@ def _draw(setting: Setting, draw: Draw) -> None:
 
     config = setting.config
     generate(
-        setting.source.model,
+        draw.subject.model,
         draw.prompts,
         draw.folder,
         adapter=draw.subject.adapter,

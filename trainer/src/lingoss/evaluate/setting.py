@@ -23,10 +23,11 @@ BASE = "base"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model to evaluate: the base, or the adapter of a finished run."""
+    """A model to evaluate: the base, or what a finished run trained, an adapter for the base or a `model` of its own."""
 
     name: str
     stage: str
+    model: Path
     adapter: Path | None = None
     run: str | None = None
     parents: tuple[str, ...] = ()
@@ -146,12 +147,17 @@ def _subjects(config: EvaluateConfig, source: Prepared) -> tuple[list[Subject], 
     else:
         found = _named(config, source)
     found.sort(key=lambda run: run.finished or "")
-    subjects = [Subject(run.name, run.stage, run.path / "adapter", run.name, run.parents) for run in found]
     told = ""
     if foreign:
         names = ", ".join(f"{run.name} ({_prepare_name(config.root, run)})" for run in foreign)
         told = f"left out, because their base model is not that of {source.run}: {names}; parent=<prepare run> has them"
-    return [Subject(BASE, BASE), *subjects], told
+    return [Subject(BASE, BASE, source.model), *(_subject(run, source) for run in found)], told
+
+
+def _subject(run: runs.RunInfo, source: Prepared) -> Subject:
+    whole = run.path / "model"  # GRPO may train all weights: then there is no adapter
+    model, adapter = (whole, None) if whole.is_dir() else (source.model, run.path / "adapter")
+    return Subject(run.name, run.stage, model, adapter, run.name, run.parents)
 
 
 def _named(config: EvaluateConfig, source: Prepared) -> list[runs.RunInfo]:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT-0
-"""May this release change to that stage? Asked by a Helm hook before an upgrade or rollback changes anything.
+"""May this release change to that stage? Asked by two Helm hooks before an upgrade or rollback changes anything.
 
-`decide` is the rule, a pure function; `workloads` and `volume` collect what it is asked about; `check` prints the answer.
+The first asks the cluster and mounts nothing, so that it can tell of a volume that cannot be mounted; the second asks the
+volume. `decide` has the rules, pure functions; `workloads`, `claim` and `volume` collect what they are asked about; `check`
+prints the answer.
 """
 
-from lingoss.guard.check import check
+from lingoss.guard.check import check_cluster, check_volume
 
-__all__ = ["check"]
+__all__ = ["check_cluster", "check_volume"]

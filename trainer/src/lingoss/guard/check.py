@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""What the hook runs: ask the cluster and the volume, decide, and answer with one line and an exit status."""
+"""What the hooks run: ask the cluster or the volume, decide, and answer with one line and an exit status."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,26 +8,28 @@ from typing import TypeVar
 from lingoss.config import load
 from lingoss.errors import LingossError
 from lingoss.guard import api, volume
-from lingoss.guard.decide import NEEDS_INPUT, Facts, Refusal, Workload, refusals, replaced
+from lingoss.guard.claim import find_claim
+from lingoss.guard.decide import Refusal, Workload, entering, leaving, mounting, replaced
 from lingoss.guard.workloads import list_workloads
 
 T = TypeVar("T")
 
 
-def check(
-    release: str, namespace: str, stage: str, names: Sequence[str], config: Path | None = None, force: bool = False
+def check_cluster(
+    release: str, namespace: str, stage: str, names: Sequence[str], claim: str | None = None, force: bool = False
 ) -> int:
-    """Print whether `release` may change to `stage`, whose workloads will be `names`; 0: yes, 1: no.
+    """Print whether the cluster lets `release` change to `stage`, whose workloads will be `names`; 0: yes, 1: no.
 
-    What cannot be found out is a refusal too. `force` turns every refusal into a warning.
+    `claim` is looked at where the stage reads it. What cannot be found out is a refusal too. `force` turns every refusal
+    into a warning.
     """
-    problems: list[Refusal] = []
-    workloads: list[Workload] = _ask(lambda: list_workloads(api.in_cluster(), namespace, release), problems) or []
-    facts = _ask(lambda: _facts(stage, config), problems)
-    against = [*problems, *refusals(stage, workloads, facts)]
+    against: list[Refusal] = []
+    workloads: list[Workload] = _ask(lambda: list_workloads(api.in_cluster(), namespace, release), against) or []
+    against += leaving(stage, workloads)
+    if claim is not None:
+        against += _ask(lambda: mounting(stage, find_claim(api.in_cluster(), namespace, claim)), against) or []
     if against and not force:
-        print(against[0].line, flush=True)
-        return 1
+        return _refuse(against)
     for one in against:
         print(f"warning, overridden by force: {' '.join(one.text.split())}", flush=True)
     for line in replaced(stage, names, workloads):
@@ -36,12 +38,20 @@ def check(
     return 0
 
 
-def _facts(stage: str, config: Path | None) -> Facts:
-    if stage not in NEEDS_INPUT:
-        return Facts()
-    if config is None:
-        raise LingossError(f"stage {stage} needs --config FILE, the guard cannot know its input without")
-    return volume.facts(stage, load(stage, config))
+def check_volume(stage: str, config: Path) -> int:
+    """Print whether the volume holds what `stage` with this config starts from; 0: yes, 1: no or not to be found out."""
+    against: list[Refusal] = []
+    facts = _ask(lambda: volume.facts(stage, load(stage, config)), against)
+    if facts is None or (against := entering(stage, facts)):
+        return _refuse(against)
+    told = f"has been done: {facts.own}" if facts.own else f"starts from {facts.source or 'nothing'}"
+    print(f"stage {stage} {told}", flush=True)
+    return 0
+
+
+def _refuse(against: Sequence[Refusal]) -> int:
+    print(against[0].line, flush=True)
+    return 1
 
 
 def _ask(question: Callable[[], T], problems: list[Refusal]) -> T | None:

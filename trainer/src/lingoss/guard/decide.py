@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT-0
-"""The rule of the guard: pure, from what runs in the cluster and what lies on the volume to a refusal or none.
+"""The rules of the guard: pure, from what runs in the cluster and what lies on the volume to refusals or none.
 
 Leaving: a stage whose workload has not finished may not be left. Serve has no such workload and may always be left.
+Mounting: a stage that reads the volume needs a bound claim. Prepare, which fills it, may be what the claim waits for.
 Entering: a stage needs its finished input, and grpo a gate that says `viable`, unless its own run is done already.
 """
 
@@ -13,6 +14,7 @@ NONE, PREPARE, SFT, GRPO, EVALUATE, SERVE = STAGES = ("none", "prepare", "sft", 
 NEEDS_INPUT = (SFT, GRPO, EVALUATE, SERVE)
 VIABLE = "viable"
 FINISHED, RUNNING, QUEUED, STARTING = "finished", "running", "queued", "queued or starting"
+BOUND, PENDING, MISSING = "Bound", "Pending", "missing"
 
 _AFTER = {
     "sft-first": "train longer or on more examples in stage sft, then evaluate again",
@@ -35,6 +37,15 @@ class Workload:
     def is_active(self) -> bool:
         """Whether leaving its stage would stop it."""
         return self.state != FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claim of the release's volume. `state`: its phase, or missing, or being deleted."""
+
+    name: str
+    namespace: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +81,6 @@ class Refusal:
         return f"{' '.join(self.text.split())}, or pass {OVERRIDE}"
 
 
-def decide(stage: str, workloads: Sequence[Workload], facts: Facts) -> Refusal | None:
-    """May the release be in `stage` from now on? None: yes."""
-    return next(iter(refusals(stage, workloads, facts)), None)
-
-
-def refusals(stage: str, workloads: Sequence[Workload], facts: Facts | None) -> list[Refusal]:
-    """Every reason against `stage`, first what would be stopped. Facts that could not be had (None) give none."""
-    return [*_leaving(stage, workloads), *(_entering(stage, facts) if facts else [])]
-
-
 def replaced(stage: str, names: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
     """One line for each active workload of `stage` that is not among the `names` to come: this upgrade ends it."""
     return [
@@ -90,7 +91,8 @@ def replaced(stage: str, names: Sequence[str], workloads: Sequence[Workload]) ->
     ]
 
 
-def _leaving(stage: str, workloads: Sequence[Workload]) -> list[Refusal]:
+def leaving(stage: str, workloads: Sequence[Workload]) -> list[Refusal]:
+    """Why the stage that runs now may not be left for `stage`: one for each workload that would be stopped."""
     return [
         Refusal(
             f"stage {one.stage} cannot be left for {stage}, {one.kind} {one.name} is still {one.state}: wait until it "
@@ -101,7 +103,28 @@ def _leaving(stage: str, workloads: Sequence[Workload]) -> list[Refusal]:
     ]
 
 
-def _entering(stage: str, facts: Facts) -> list[Refusal]:
+def mounting(stage: str, claim: Claim) -> list[Refusal]:
+    """Why the pods of `stage` could not even start, nor the one that looks at the volume."""
+    if stage not in NEEDS_INPUT or claim.state == BOUND:
+        return []
+    if claim.state == MISSING:
+        return [
+            Refusal(
+                f"stage {stage} cannot start, there is no claim {claim.name} in namespace {claim.namespace}: run stage "
+                "prepare first, or name another claim (global.storage.existingClaim)"
+            )
+        ]
+    first = "; a class that waits for its first pod is bound by stage prepare" if claim.state == PENDING else ""
+    return [
+        Refusal(
+            f"stage {stage} cannot start, claim {claim.name} is {claim.state}, so no pod can mount it: "
+            f"`kubectl --namespace {claim.namespace} describe pvc {claim.name}` says why{first}"
+        )
+    ]
+
+
+def entering(stage: str, facts: Facts) -> list[Refusal]:
+    """Why `stage` may not start with what lies on the volume: one reason, or none."""
     if stage not in NEEDS_INPUT or facts.own:
         return []
     if facts.source is None:
