@@ -48,10 +48,7 @@ def tables(values: list[Value]) -> str:
 
 def _table(head: str, rows: list[Value], single: list[Value]) -> str:
     lines = ["| key | default | meaning |", "|---|---|---|"]
-    lines += [
-        f"| `{value.name}` | {_shown(value)} | {_meaning(value)} |"
-        for value in (*single, *rows)
-    ]
+    lines += [f"| `{value.name}` | {_shown(value)} | {_meaning(value)} |" for value in (*single, *rows)]
     return head + "\n".join(lines) + "\n"
 
 
@@ -65,9 +62,7 @@ def _shown(value: Value) -> str:
 def _meaning(value: Value) -> str:
     parts = [value.text]
     if "enum" in value.hints:
-        shown = [
-            f"`{word}`" if word else '`""`' for word in shlex.split(value.hints["enum"])
-        ]
+        shown = [f"`{word}`" if word else '`""`' for word in shlex.split(value.hints["enum"])]
         parts.append(f"One of {', '.join(shown)}.")
     if "like" in value.hints:
         parts.append(f"Keys as in `{value.hints['like']}`.")
@@ -76,9 +71,7 @@ def _meaning(value: Value) -> str:
         parts.append(f"Kubernetes {several}`{value.hints['k8s']}`.")
     if "config" in value.hints:
         stage = value.hints["config"]
-        parts.append(
-            f"Keys: [configuration of {stage}](../../docs/configuration.md#{stage})."
-        )
+        parts.append(f"Keys: [configuration of {stage}](../../docs/configuration.md#{stage}).")
     return _cell(" ".join(parts))
 
 
@@ -89,14 +82,10 @@ def _cell(text: str) -> str:
 def outputs(chart: Path = CHART) -> dict[Path, str]:
     """The two generated files of a chart with the text that they must have. Raises ValuesError."""
     values = read_chart(chart)
-    children = frozenset(
-        file.parent.name for file in chart.glob("charts/*/values.yaml")
-    )
+    children = frozenset(file.parent.name for file in chart.glob("charts/*/values.yaml"))
     made = json.dumps(schema(values, children), indent=1, ensure_ascii=False) + "\n"
     readme = chart / "README.md"
-    before, begin, rest = (
-        readme.read_text().partition(BEGIN) if readme.exists() else ("", "", "")
-    )
+    before, begin, rest = readme.read_text().partition(BEGIN) if readme.exists() else ("", "", "")
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValuesError(
@@ -110,12 +99,8 @@ def outputs(chart: Path = CHART) -> dict[Path, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the generated files, or with --check name those that are stale. Exit status 1 on stale files and errors."""
-    parser = argparse.ArgumentParser(
-        description="Write values.schema.json and the README's tables."
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail when a file is stale"
-    )
+    parser = argparse.ArgumentParser(description="Write values.schema.json and the README's tables.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is stale")
     parser.add_argument("--chart", type=Path, default=CHART, help="folder of the chart")
     options = parser.parse_args(arguments)
     try:
@@ -123,11 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ValuesError as error:
         print(error, file=sys.stderr)
         return 1
-    stale = [
-        file
-        for file, text in wanted.items()
-        if not file.exists() or file.read_text() != text
-    ]
+    stale = [file for file, text in wanted.items() if not file.exists() or file.read_text() != text]
     for file in stale:
         name = file.relative_to(options.chart.resolve().parent.parent)
         if options.check:

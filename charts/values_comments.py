@@ -85,14 +85,10 @@ class Value:
             words = self.hints["type"].split("|")
             for word in words:
                 if word not in TYPES:
-                    raise self.error(
-                        f"@type {word} is unknown: write {', '.join(TYPES)}, joined by |"
-                    )
+                    raise self.error(f"@type {word} is unknown: write {', '.join(TYPES)}, joined by |")
             return [TYPES[word] for word in words]
         if self.default is None:
-            raise self.error(
-                "is null, which does not show its type: add `# @type string|null` or the like above it"
-            )
+            raise self.error("is null, which does not show its type: add `# @type string|null` or the like above it")
         return [OF_PYTHON[type(self.default)]]
 
     def error(self, problem: str) -> ValuesError:
@@ -118,9 +114,7 @@ def read_chart(chart: Path) -> list[Value]:
         section = file.parent.name
         where = str(file.relative_to(chart.parent.parent))
         if clash := next((value for value in values if value.path == (section,)), None):
-            raise clash.error(
-                f"belongs into {where}, the child's own file: move it there"
-            )
+            raise clash.error(f"belongs into {where}, the child's own file: move it there")
         below = read_file(file, (section,), chart.parent)
         if any(value.path[1] == "global" for value in below):
             raise ValuesError(
@@ -147,37 +141,27 @@ def read_file(file: Path, above: tuple[str, ...], root: Path) -> list[Value]:
     try:
         tree = yaml.compose(source, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise ValuesError(
-            f"{where}: not valid YAML: {' '.join(str(error).split())}"
-        ) from None
+        raise ValuesError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from None
     return [] if tree is None else _values(tree, above, source.splitlines(), where)
 
 
-def _values(
-    node: yaml.Node, above: tuple[str, ...], lines: list[str], where: str
-) -> list[Value]:
+def _values(node: yaml.Node, above: tuple[str, ...], lines: list[str], where: str) -> list[Value]:
     if not isinstance(node, yaml.MappingNode):
         raise ValuesError(f"{where}: must hold `key: value` lines")
     found: list[Value] = []
     for key_node, value_node in node.value:
         line = f"{where} line {key_node.start_mark.line + 1}"
         if key_node.tag != "tag:yaml.org,2002:str":
-            raise ValuesError(
-                f"{line}: key {key_node.value} is no text for Helm (YAML 1.1): choose another name"
-            )
+            raise ValuesError(f"{line}: key {key_node.value} is no text for Helm (YAML 1.1): choose another name")
         path = (*above, key_node.value)
         if any(value.path == path for value in found):
             raise ValuesError(f"{line}: {'.'.join(path)} is written twice: keep one")
-        text, hints = _comment(
-            lines, key_node.start_mark.line, f"{line}: {'.'.join(path)}"
-        )
+        text, hints = _comment(lines, key_node.start_mark.line, f"{line}: {'.'.join(path)}")
         value = Value(path, _default(value_node), text, hints, line)
         found.append(value)
         if isinstance(value.default, dict) and not any(hint in hints for hint in OPEN):
             if not value.default:
-                raise value.error(
-                    "is an empty object: say what it takes with @map, @k8s, @like or @config"
-                )
+                raise value.error("is an empty object: say what it takes with @map, @k8s, @like or @config")
             value.below = _values(value_node, path, lines, where)
     return found
 
@@ -205,19 +189,13 @@ def _comment(lines: list[str], line: int, what: str) -> tuple[str, dict[str, str
         hint, _, rest = text[1:].partition(" ")
         if hint not in HINTS:
             close = difflib.get_close_matches(hint, HINTS, n=1)
-            raise ValuesError(
-                f"{what} has the unknown hint @{hint}: write @{close[0] if close else ', @'.join(HINTS)}"
-            )
+            raise ValuesError(f"{what} has the unknown hint @{hint}: write @{close[0] if close else ', @'.join(HINTS)}")
         hints[hint] = rest.strip()
     description = " ".join(" ".join(words).split())
     if not description:
-        raise ValuesError(
-            f"{what} has no comment: write a sentence above it, it becomes the documentation"
-        )
+        raise ValuesError(f"{what} has no comment: write a sentence above it, it becomes the documentation")
     if "SPDX-License-Identifier" in description:
-        raise ValuesError(
-            f"{what} has the head of the file as its comment: put an empty line between them"
-        )
+        raise ValuesError(f"{what} has the head of the file as its comment: put an empty line between them")
     return description, hints
 
 
@@ -227,10 +205,5 @@ def _description(chart_yaml: Path) -> str:
 
 def _order(chart: Path, child: str) -> tuple[int, str]:
     """Children stand where Chart.yaml names them; what it does not name comes last."""
-    named = [
-        entry["name"]
-        for entry in yaml.safe_load((chart / "Chart.yaml").read_text()).get(
-            "dependencies", []
-        )
-    ]
+    named = [entry["name"] for entry in yaml.safe_load((chart / "Chart.yaml").read_text()).get("dependencies", [])]
     return (named.index(child) if child in named else len(named), child)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-import lingoss.config
 from jsonschema import Draft7Validator
+
+import lingoss.config
 from lingoss.errors import LingossError
 from values_comments import OF_PYTHON, TYPES, Value
 
@@ -30,9 +31,7 @@ def schema(values: list[Value], children: frozenset[str]) -> Json:
     everything = {value.name: value for top in values for value in top.walk()}
     properties = {value.path[0]: _schema_of(value, everything) for value in values}
     for child in sorted(children):
-        properties[child]["properties"]["global"] = {
-            "description": "Helm's copy of global; set global itself."
-        }
+        properties[child]["properties"]["global"] = {"description": "Helm's copy of global; set global itself."}
     made: Json = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$comment": "SPDX-License-Identifier: MIT-0. Written by `make docs` from the comments of values.yaml.",
@@ -47,9 +46,7 @@ def schema(values: list[Value], children: frozenset[str]) -> Json:
         )
         for problem in problems:
             name = ".".join(map(str, problem.path))
-            value = next(
-                (everything[part] for part in _shorter(name) if part in everything), top
-            )
+            value = next((everything[part] for part in _shorter(name) if part in everything), top)
             raise value.error(f"breaks its own rule: {name}: {problem.message}")
     return made
 
@@ -66,9 +63,7 @@ def _schema_of(value: Value, everything: dict[str, Value]) -> Json:
     if "like" in value.hints:
         like = everything.get(value.hints["like"])
         if like is None or "like" in like.hints:
-            raise value.error(
-                f"has @like {value.hints['like']}, but there is no such value: give its whole path"
-            )
+            raise value.error(f"has @like {value.hints['like']}, but there is no such value: give its whole path")
         return {**_schema_of(like, everything), "description": value.text}
     types = value.types
     made: Json = {
@@ -78,9 +73,7 @@ def _schema_of(value: Value, everything: dict[str, Value]) -> Json:
     rules = _rules(value, types)
     if value.below:
         made["additionalProperties"] = False
-        made["properties"] = {
-            below.path[-1]: _schema_of(below, everything) for below in value.below
-        }
+        made["properties"] = {below.path[-1]: _schema_of(below, everything) for below in value.below}
     elif "map" in value.hints:
         made["additionalProperties"] = {**_types_of(value, "map"), **rules}
     elif "array" in types:
@@ -107,9 +100,7 @@ def _rules(value: Value, types: list[str]) -> Json:
     if "pattern" in value.hints:
         rules["pattern"] = value.hints["pattern"]
     if value.below and rules:
-        raise value.error(
-            "is an object with keys: put @enum, @min, @max or @pattern above the key they speak of"
-        )
+        raise value.error("is an object with keys: put @enum, @min, @max or @pattern above the key they speak of")
     return rules
 
 
@@ -120,9 +111,7 @@ def _item_types(value: Value) -> Json:
         return _types_of(value, "items")
     found = {OF_PYTHON[type(item)] for item in value.default or []}
     if len(found) != 1:
-        raise value.error(
-            "is a list whose items show no type: add `# @items string` or the like above it"
-        )
+        raise value.error("is a list whose items show no type: add `# @items string` or the like above it")
     return {"type": found.pop()}
 
 
@@ -130,9 +119,7 @@ def _types_of(value: Value, hint: str) -> Json:
     words = value.hints[hint].split("|")
     for word in words:
         if word not in TYPES:
-            raise value.error(
-                f"has @{hint} {word}: write {', '.join(TYPES)}, joined by |"
-            )
+            raise value.error(f"has @{hint} {word}: write {', '.join(TYPES)}, joined by |")
     types = [TYPES[word] for word in words]
     return {"type": types[0] if len(types) == 1 else types}
 
@@ -150,14 +137,8 @@ def _config_schema(value: Value) -> Json:
         for key in above:
             section = section.get("properties", {}).get(key, {})
         if section.get("properties", {}).pop(last, None) is None:
-            raise value.error(
-                f"has @sets {name}, which is no key of that config: see docs/configuration.md"
-            )
-    return {
-        key: entry
-        for key, entry in made.items()
-        if key not in ("$defs", "$schema", "description")
-    }
+            raise value.error(f"has @sets {name}, which is no key of that config: see docs/configuration.md")
+    return {key: entry for key, entry in made.items() if key not in ("$defs", "$schema", "description")}
 
 
 def _flat(entry: Any, definitions: Json) -> Any:
@@ -187,11 +168,7 @@ def _joined(entry: Json) -> Json:
     """`{anyOf: [A, B]}` as one schema where A and B have different types, so that their keywords cannot meet."""
     options = entry.get("anyOf", [])
     types = [option.get("type") for option in options]
-    if (
-        not options
-        or not all(isinstance(name, str) for name in types)
-        or len(set(types)) < len(types)
-    ):
+    if not options or not all(isinstance(name, str) for name in types) or len(set(types)) < len(types):
         return entry
     if "integer" in types and "number" in types:
         return entry

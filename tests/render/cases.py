@@ -10,27 +10,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import charts
 import pytest
 import yaml
+
 from values_comments import Value, read_chart
 
-import charts
-
 # veRL hands the reward texts without the channels of Harmony, so it trains models of another format.
-ENGINE_NEEDS: dict[str, dict[str, Any]] = {
-    "verl": {"grpo.config.format": "think", "grpo.config.template": "chatml"}
-}
-VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "variants.yaml").read_text()
-)
+ENGINE_NEEDS: dict[str, dict[str, Any]] = {"verl": {"grpo.config.format": "think", "grpo.config.template": "chatml"}}
+VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "variants.yaml").read_text())
 
 
 @cache
 def values() -> dict[str, Value]:
     """Every value of the chart, with default, text and hints, by its full name."""
-    return {
-        value.name: value for top in read_chart(charts.CHART) for value in top.walk()
-    }
+    return {value.name: value for top in read_chart(charts.CHART) for value in top.walk()}
 
 
 def words(name: str) -> list[str]:
@@ -52,12 +46,8 @@ class Case:
     name: str
     layout: str
     given: tuple[tuple[str, Any], ...]
-    apis: tuple[str, ...] | None = (
-        None  # of a cluster without some operator; None is one with all
-    )
-    namespace: str = (
-        "lingoss"  # HyperPod's task governance ties a team's queue to its namespace
-    )
+    apis: tuple[str, ...] | None = None  # of a cluster without some operator; None is one with all
+    namespace: str = "lingoss"  # HyperPod's task governance ties a team's queue to its namespace
 
     def __str__(self) -> str:
         return self.name
@@ -82,19 +72,13 @@ class Case:
             **{"namespace": self.namespace, "apis": self.apis, **options},
         )
 
-    def manifests(
-        self, more: charts.Values | None = None, **options: Any
-    ) -> list[charts.Manifest]:
+    def manifests(self, more: charts.Values | None = None, **options: Any) -> list[charts.Manifest]:
         return charts.parsed(self.text(more, **options))
 
     def notes(self, more: charts.Values | None = None) -> str:
-        return charts.notes(
-            self.layout, {**self.values, **(more or {})}, namespace=self.namespace
-        )
+        return charts.notes(self.layout, {**self.values, **(more or {})}, namespace=self.namespace)
 
-    def pods(
-        self, more: charts.Values | None = None, **options: Any
-    ) -> list[charts.Pod]:
+    def pods(self, more: charts.Values | None = None, **options: Any) -> list[charts.Pod]:
         return charts.pods(self.manifests(more, **options))
 
 
@@ -105,11 +89,7 @@ def stages_of(layout: str) -> list[Case]:
         for engine in engines(layout) if stage == "grpo" else [None]:
             given = {
                 "global.stage": stage,
-                **(
-                    {"grpo.engine": engine} | ENGINE_NEEDS.get(engine, {})
-                    if engine
-                    else {}
-                ),
+                **({"grpo.engine": engine} | ENGINE_NEEDS.get(engine, {}) if engine else {}),
             }
             made.append(
                 Case(

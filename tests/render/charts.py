@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from harness import helm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +36,7 @@ APIS = (
     "kueue.x-k8s.io/v1beta2",
     "sagemaker.amazonaws.com/v1",
 )
-CACHE = (
-    Path(tempfile.gettempdir()) / f"lingoss-renders-{os.getuid()}"
-)  # pytest sets a folder of its own
+CACHE = Path(tempfile.gettempdir()) / f"lingoss-renders-{os.getuid()}"  # pytest sets a folder of its own
 
 Manifest = dict[str, Any]
 Values = Mapping[str, Any]
@@ -76,9 +75,7 @@ class Pod:
 
     def amount(self, resource: str) -> int:
         """What the pod's containers ask for of an extended resource, together."""
-        return sum(
-            int(limits(container).get(resource, 0)) for container in self.containers
-        )
+        return sum(int(limits(container).get(resource, 0)) for container in self.containers)
 
 
 def limits(container: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,10 +90,7 @@ def requests(container: Mapping[str, Any]) -> dict[str, Any]:
 
 def env(container: Mapping[str, Any]) -> dict[str, Any]:
     """Variables of a container: name to value, or to the `valueFrom` mapping."""
-    return {
-        entry["name"]: entry.get("value", entry.get("valueFrom"))
-        for entry in container.get("env") or []
-    }
+    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container.get("env") or []}
 
 
 def nested(values: Values) -> dict[str, Any]:
@@ -138,17 +132,13 @@ def text(
     ]
     spelled = f"sagemaker.amazonaws.com/v1/{(values or {}).get('sft.hyperpod.kind', 'HyperPodPyTorchJob')}"
     arguments += [
-        argument
-        for api in ((*APIS, spelled) if apis is None else apis)
-        for argument in ("--api-versions", api)
+        argument for api in ((*APIS, spelled) if apis is None else apis) for argument in ("--api-versions", api)
     ]
     arguments += ["--is-upgrade"] if upgrade else []
     return _run(version, chart, layout, values, arguments)
 
 
-def notes(
-    layout: str | None, values: Values | None = None, *, namespace: str = "lingoss"
-) -> str:
+def notes(layout: str | None, values: Values | None = None, *, namespace: str = "lingoss") -> str:
     """What NOTES.txt says after an install. Raises RenderError. (`helm template` does not print it; Helm 4 does without a cluster.)"""
     wanted = {
         **(values or {}),
@@ -169,9 +159,7 @@ def notes(
     return said
 
 
-def render(
-    layout: str | None, values: Values | None = None, **options: Any
-) -> list[Manifest]:
+def render(layout: str | None, values: Values | None = None, **options: Any) -> list[Manifest]:
     """The manifests of `text`, hooks and tests included. Read only: all callers share them."""
     return parsed(text(layout, values, **options))
 
@@ -182,19 +170,13 @@ def refusal(layout: str | None, values: Values | None = None, **options: Any) ->
         text(layout, values, **options)
     except RenderError as error:
         return str(error)
-    raise AssertionError(
-        f"rendered, although it must be refused: {layout} with {dict(values or {})}"
-    )
+    raise AssertionError(f"rendered, although it must be refused: {layout} with {dict(values or {})}")
 
 
 @cache
 def parsed(rendered: str) -> list[Manifest]:
     """The manifests of a rendered text. Read only: all callers share them."""
-    return [
-        manifest
-        for manifest in yaml.load_all(rendered, Loader=yaml.CSafeLoader)
-        if manifest
-    ]
+    return [manifest for manifest in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if manifest]
 
 
 def _run(
@@ -231,6 +213,7 @@ def _cached(
         program = helm.helm4() if version == 4 else helm.helm3()
         done = subprocess.run(
             [program, *arguments, *files, "-f", "-"],
+            check=False,
             input=given,
             text=True,
             capture_output=True,
@@ -240,9 +223,7 @@ def _cached(
                 "GOGC": "off",
             },  # a render ends before Go's garbage matters: a quarter less time
         )
-        status, kept = (
-            ("ok", done.stdout) if done.returncode == 0 else ("refused", done.stderr)
-        )
+        status, kept = ("ok", done.stdout) if done.returncode == 0 else ("refused", done.stderr)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as half:
             half.write(f"{status}\n{kept}")
@@ -257,9 +238,7 @@ def _digest(chart: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(chart.rglob("*")):
         if file.is_file():
-            digest.update(
-                f"{file.relative_to(chart)}\0".encode() + file.read_bytes() + b"\0"
-            )
+            digest.update(f"{file.relative_to(chart)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
@@ -301,9 +280,7 @@ def is_hook(manifest: Manifest) -> bool:
 
 def run_once(manifests: list[Manifest]) -> list[Manifest]:
     """The workloads that run to an end and are named by their content; hooks are named anew each time."""
-    return [
-        manifest for manifest in of_kind(manifests, *RUN_ONCE) if not is_hook(manifest)
-    ]
+    return [manifest for manifest in of_kind(manifests, *RUN_ONCE) if not is_hook(manifest)]
 
 
 @cache
@@ -321,14 +298,8 @@ def count(pod: Pod) -> int:
     if kind == "Job":
         return int(spec.get("parallelism", 1))
     if kind == "RayJob":
-        group = re.fullmatch(
-            r"\.spec\.rayClusterSpec\.workerGroupSpecs\[(\d+)\]\.template", pod.place
-        )
-        return (
-            int(spec["rayClusterSpec"]["workerGroupSpecs"][int(group[1])]["replicas"])
-            if group
-            else 1
-        )
+        group = re.fullmatch(r"\.spec\.rayClusterSpec\.workerGroupSpecs\[(\d+)\]\.template", pod.place)
+        return int(spec["rayClusterSpec"]["workerGroupSpecs"][int(group[1])]["replicas"]) if group else 1
     if kind in RUN_ONCE:
         replica = re.fullmatch(r"\.spec\.replicaSpecs\[(\d+)\]\.template", pod.place)
         return int(spec["replicaSpecs"][int(replica[1])]["replicas"]) if replica else 1

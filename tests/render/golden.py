@@ -19,9 +19,9 @@ if __name__ == "__main__":
         str(Path(__file__).parents[2] / "charts"),
     ]
 
-from cases import EXTRA, VARIANTS, Case, stages_of
-
 import charts
+
+from cases import EXTRA, VARIANTS, Case, stages_of
 
 FOLDER = Path(__file__).parent / "golden"
 HEAD = "# SPDX-License-Identifier: MIT-0\n# Written by `make golden`.\n"
@@ -30,22 +30,14 @@ COMMAND = "make golden"
 
 def whole() -> dict[str, Case]:
     """Golden files that hold a whole render."""
-    stages = {
-        case.name.removeprefix(f"{charts.BASE}-"): case
-        for case in stages_of(charts.BASE)
-    }
+    stages = {case.name.removeprefix(f"{charts.BASE}-"): case for case in stages_of(charts.BASE)}
     marked = {case.name: case for case in EXTRA if VARIANTS[case.name].get("golden")}
     return {f"{name}.yaml": case for name, case in (stages | marked).items()}
 
 
 def differences() -> dict[str, Case]:
     """Golden files that hold a difference."""
-    others = [
-        case
-        for layout in charts.LAYOUTS
-        if layout != charts.BASE
-        for case in stages_of(layout)
-    ]
+    others = [case for layout in charts.LAYOUTS if layout != charts.BASE for case in stages_of(layout)]
     return {f"layouts/{case.name}.diff": case for case in others}
 
 
@@ -59,17 +51,13 @@ def wanted(version: int = 4) -> dict[str, str]:
         made[file] = difference(old, new, f"golden/{base}", case.layout)
     if version == 4:
         for case in stages_of(charts.BASE):
-            made[f"notes-{case.name.removeprefix(f'{charts.BASE}-')}.txt"] = (
-                case.notes()
-            )
+            made[f"notes-{case.name.removeprefix(f'{charts.BASE}-')}.txt"] = case.notes()
     return made
 
 
 def difference(old: str, new: str, old_name: str, new_name: str) -> str:
     """A unified diff with one line of context: short, and readable without the files."""
-    lines = difflib.unified_diff(
-        old.splitlines(), new.splitlines(), old_name, new_name, n=1, lineterm=""
-    )
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), old_name, new_name, n=1, lineterm="")
     return HEAD + "".join(f"{line}\n" for line in lines)
 
 

@@ -8,17 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import charts
 import yaml
+
 from cases import FEW, Case, values
 from values_comments import Value
 
-import charts
-
 _FILE = yaml.safe_load((Path(__file__).parent / "mutations.yaml").read_text())
 UNREAD: dict[str, str] = _FILE["unread"]  # values that no render shows, with the reason
-CHOSEN: dict[str, Any] = _FILE[
-    "values"
-]  # where a valid other value cannot be guessed from type and pattern
+CHOSEN: dict[str, Any] = _FILE["values"]  # where a valid other value cannot be guessed from type and pattern
 
 POD = "global.pod"
 # One sample for each Kubernetes type that a comment names with @k8s, told apart from every default.
@@ -55,12 +53,7 @@ class Leaf:
 
 def leaves() -> list[Leaf]:
     """Every value below which there is no other."""
-    return [
-        leaf
-        for value in values().values()
-        if len(value.path) == 1
-        for leaf in _leaves(value.name, value)
-    ]
+    return [leaf for value in values().values() if len(value.path) == 1 for leaf in _leaves(value.name, value)]
 
 
 def _leaves(name: str, value: Value) -> Iterator[Leaf]:
@@ -93,9 +86,7 @@ def another(leaf: Leaf) -> Any:
         return {"mutant": 7 if "int" in hints["map"] else "x"}
     if "enum" in hints:
         return next(
-            word
-            for word in yaml.safe_load(f"[{', '.join(hints['enum'].split())}]")
-            if word not in (default, "")
+            word for word in yaml.safe_load(f"[{', '.join(hints['enum'].split())}]") if word not in (default, "")
         )
     kinds = value.types
     if "boolean" in kinds:
@@ -106,9 +97,7 @@ def another(leaf: Leaf) -> Any:
         low, high = float(hints.get("min", 0)), float(hints.get("max", "inf"))
         number = (default if default is not None else low) + 1
         number = number if number <= high else number - 2
-        assert low <= number <= high, (
-            f"mutations.yaml must name another value for {leaf.name}"
-        )
+        assert low <= number <= high, f"mutations.yaml must name another value for {leaf.name}"
         return int(number) if "integer" in kinds else number
     if "array" in kinds:
         return [*(default or []), "mutant"]
@@ -121,9 +110,7 @@ def another(leaf: Leaf) -> Any:
 def contexts(name: str) -> list[Case]:
     """Renders in which a value may show: first those whose name shares most with the value's."""
     parts = set(re.findall(r"[a-z]+", name.lower()))
-    return sorted(
-        FEW, key=lambda case: -len(parts & set(re.findall(r"[a-z]+", case.name)))
-    )
+    return sorted(FEW, key=lambda case: -len(parts & set(re.findall(r"[a-z]+", case.name))))
 
 
 @cache
@@ -136,9 +123,7 @@ def effect(leaf: Leaf) -> tuple[Case, str] | None:
             if case.text({leaf.name: value}) != case.text():
                 return case, "manifests"
         except charts.RenderError as error:
-            assert "execution error at" in str(error), (
-                f"no refusal in words: {error}"
-            )  # that of a `fail`
+            assert "execution error at" in str(error), f"no refusal in words: {error}"  # that of a `fail`
             return case, str(error)
     for case in cases:
         if case.notes({leaf.name: value}) != case.notes():

@@ -4,12 +4,12 @@
 import itertools
 from pathlib import Path
 
-import lingoss.config
+import charts
 import pytest
 import yaml
-from cases import FEW, Case, each, everywhere, values
 
-import charts
+import lingoss.config
+from cases import FEW, Case, each, everywhere, values
 
 CONFIGS = {name: value for name, value in values().items() if "config" in value.hints}
 
@@ -24,9 +24,7 @@ def configs(manifests: list[charts.Manifest]) -> dict[str, str]:
     }
 
 
-def loaded(
-    case: Case, stage: str, tmp_path: Path, more: charts.Values | None = None
-) -> lingoss.config.StageConfig:
+def loaded(case: Case, stage: str, tmp_path: Path, more: charts.Values | None = None) -> lingoss.config.StageConfig:
     file = tmp_path / f"{stage}.yaml"
     file.write_text(configs(case.manifests(more))[stage])
     return lingoss.config.load(stage, file)
@@ -42,9 +40,7 @@ def test_the_trainer_parses_every_rendered_config(case: Case, tmp_path: Path) ->
 
 
 @each([case for case in FEW if case.stage != "none"])
-def test_the_label_of_a_repetition_reaches_the_config(
-    case: Case, tmp_path: Path
-) -> None:
+def test_the_label_of_a_repetition_reaches_the_config(case: Case, tmp_path: Path) -> None:
     stage = case.stage
     assert loaded(case, stage, tmp_path).run == "1"
     assert loaded(case, stage, tmp_path, {"global.run": "again"}).run == "again"
@@ -53,30 +49,18 @@ def test_the_label_of_a_repetition_reaches_the_config(
 @everywhere
 def test_pods_read_the_config_that_is_mounted(case: Case) -> None:
     for pod in case.pods():
-        mounted = [
-            volume["configMap"]["name"]
-            for volume in pod.spec.get("volumes", [])
-            if "configMap" in volume
-        ]
+        mounted = [volume["configMap"]["name"] for volume in pod.spec.get("volumes", []) if "configMap" in volume]
         for container in pod.containers:
-            words = [
-                str(word)
-                for word in [*container.get("command", []), *container.get("args", [])]
-            ]
+            words = [str(word) for word in [*container.get("command", []), *container.get("args", [])]]
             for word, file in itertools.pairwise(words):
                 if word == "--config" and pod.part != "guard":
                     assert file.startswith("/etc/lingoss/"), pod.name
-                    assert any(
-                        mount["mountPath"] == "/etc/lingoss"
-                        for mount in container["volumeMounts"]
-                    ), pod.name
+                    assert any(mount["mountPath"] == "/etc/lingoss" for mount in container["volumeMounts"]), pod.name
                     assert mounted, pod.name
 
 
 def test_every_stage_of_the_trainer_has_its_config_among_the_values() -> None:
-    assert sorted(value.hints["config"] for value in CONFIGS.values()) == sorted(
-        lingoss.config.STAGES
-    )
+    assert sorted(value.hints["config"] for value in CONFIGS.values()) == sorted(lingoss.config.STAGES)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -92,9 +76,7 @@ def test_helm_refuses_config_keys_that_the_chart_sets(name: str, key: str) -> No
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_defaults_of_a_config_are_complete_and_right_for_the_trainer(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_defaults_of_a_config_are_complete_and_right_for_the_trainer(name: str, tmp_path: Path) -> None:
     """Checked alone too, because only the current stage's config is rendered."""
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump(CONFIGS[name].default))

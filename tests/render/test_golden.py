@@ -11,9 +11,7 @@ def test_the_golden_files_are_what_helm_renders(version: int) -> None:
         file = golden.FOLDER / name
         kept = file.read_text() if file.exists() else ""
         if kept != text:
-            changed = golden.difference(
-                kept, text, f"golden/{name}", f"Helm {version} now"
-            ).splitlines()[2:]
+            changed = golden.difference(kept, text, f"golden/{name}", f"Helm {version} now").splitlines()[2:]
             shown = "\n".join(changed[:60])
             pytest.fail(
                 f"golden/{name} is stale: read the change, then run `{golden.COMMAND}`\n{shown}",
@@ -22,11 +20,5 @@ def test_the_golden_files_are_what_helm_renders(version: int) -> None:
 
 
 def test_no_golden_file_is_left_over() -> None:
-    kept = {
-        str(file.relative_to(golden.FOLDER))
-        for file in golden.FOLDER.rglob("*")
-        if file.is_file()
-    }
-    assert kept - set(golden.wanted()) == set(), (
-        f"nothing renders these any more: run `{golden.COMMAND}`"
-    )
+    kept = {str(file.relative_to(golden.FOLDER)) for file in golden.FOLDER.rglob("*") if file.is_file()}
+    assert kept - set(golden.wanted()) == set(), f"nothing renders these any more: run `{golden.COMMAND}`"

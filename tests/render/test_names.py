@@ -6,12 +6,12 @@ import re
 import shutil
 from pathlib import Path
 
+import charts
 import pytest
-from cases import FEW, Case, each, stages_of, values
 from mutations import Leaf, another, effect, leaves
 from test_values import MUTATED
 
-import charts
+from cases import FEW, Case, each, stages_of, values
 
 STAGE_OF = {
     "storage": "prepare",
@@ -28,12 +28,8 @@ def specs(manifests: list[charts.Manifest]) -> dict[str, str]:
     """Name to everything else of each run-once object."""
     found = {}
     for manifest in charts.run_once(manifests):
-        metadata = {
-            key: value for key, value in manifest["metadata"].items() if key != "name"
-        }
-        found[f"{manifest['kind']}/{manifest['metadata']['name']}"] = json.dumps(
-            {**manifest, "metadata": metadata}
-        )
+        metadata = {key: value for key, value in manifest["metadata"].items() if key != "name"}
+        found[f"{manifest['kind']}/{manifest['metadata']['name']}"] = json.dumps({**manifest, "metadata": metadata})
     return found
 
 
@@ -52,17 +48,9 @@ def part(name: str) -> str:
 
 def consistent(before: dict[str, str], after: dict[str, str]) -> list[str]:
     """Objects whose name stayed although their spec changed, or changed although their spec stayed."""
-    wrong = [
-        f"{name} kept its name"
-        for name, spec in after.items()
-        if name in before and before[name] != spec
-    ]
+    wrong = [f"{name} kept its name" for name, spec in after.items() if name in before and before[name] != spec]
     texts = {spec: name for name, spec in before.items()}
-    return wrong + [
-        f"{name} was renamed"
-        for name, spec in after.items()
-        if spec in texts and texts[spec] != name
-    ]
+    return wrong + [f"{name} was renamed" for name, spec in after.items() if spec in texts and texts[spec] != name]
 
 
 @each(RUNNING)
@@ -71,12 +59,8 @@ def test_the_same_values_give_the_same_names_on_install_and_upgrade(case: Case) 
 
 
 @each(RUNNING)
-def test_the_version_of_the_chart_changes_no_name(
-    case: Case, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    assert specs(case.manifests()) == specs(
-        case.manifests(chart=newer(tmp_path_factory))
-    )
+def test_the_version_of_the_chart_changes_no_name(case: Case, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert specs(case.manifests()) == specs(case.manifests(chart=newer(tmp_path_factory)))
 
 
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -85,9 +69,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not folder.exists():
         shutil.copytree(charts.CHART, folder)
         for file in folder.rglob("Chart.yaml"):
-            file.write_text(
-                re.sub(r"(?m)^version: .*$", "version: 99.0.0", file.read_text())
-            )
+            file.write_text(re.sub(r"(?m)^version: .*$", "version: 99.0.0", file.read_text()))
     return folder
 
 
@@ -112,11 +94,7 @@ def test_values_of_other_stages_change_no_name(case: Case) -> None:
     foreign = {}
     for leaf in leaves():
         section = stage_of(leaf.name)
-        if (
-            section
-            and section != stage
-            and leaf.value.path[-1] in ("resources", "config", "annotations")
-        ):
+        if section and section != stage and leaf.value.path[-1] in ("resources", "config", "annotations"):
             foreign[leaf.name] = another(leaf)
     assert len(foreign) > 5
     assert specs(case.manifests(foreign)) == specs(case.manifests())
@@ -134,9 +112,7 @@ def stage_of(name: str) -> str | None:
 def test_an_image_renames_only_what_runs_it(case: Case) -> None:
     own = charts.layout(case.layout)["global"].get("images", {})
     for image in [value.path[-1] for value in values()["global.images"].below]:
-        repository = own.get(image, {}).get(
-            "repository", values()[f"global.images.{image}.repository"].default
-        )
+        repository = own.get(image, {}).get("repository", values()[f"global.images.{image}.repository"].default)
         more = {f"global.images.{image}.digest": f"sha256:{'b' * 64}"}
         before, after = specs(case.manifests()), specs(case.manifests(more))
         for name, spec in before.items():
@@ -146,11 +122,7 @@ def test_an_image_renames_only_what_runs_it(case: Case) -> None:
 
 @each(RUNNING)
 def test_another_config_is_another_run_and_another_configmap(case: Case) -> None:
-    config = next(
-        name
-        for name, value in values().items()
-        if value.hints.get("config") == case.stage
-    )
+    config = next(name for name, value in values().items() if value.hints.get("config") == case.stage)
     before, after = (
         readers(case.manifests()),
         readers(case.manifests({f"{config}.seed": 4242})),
@@ -174,17 +146,13 @@ def test_the_label_of_a_repetition_renames_every_run(case: Case) -> None:
 @each(stages_of(charts.BASE))
 def test_two_releases_share_no_name(case: Case) -> None:
     one, other = case.manifests(release="one"), case.manifests(release="other")
-    names = {charts.identifier(manifest) for manifest in one} & {
-        charts.identifier(manifest) for manifest in other
-    }
+    names = {charts.identifier(manifest) for manifest in one} & {charts.identifier(manifest) for manifest in other}
     assert names == set()
 
 
 @each(stages_of(charts.BASE))
 @pytest.mark.parametrize("release", ["a", "lingoss", "l" * 30, "l" * 53])
-def test_long_names_fit_or_are_refused_with_their_length(
-    case: Case, release: str
-) -> None:
+def test_long_names_fit_or_are_refused_with_their_length(case: Case, release: str) -> None:
     try:
         manifests = case.manifests(release=release)
     except charts.RenderError as error:
@@ -194,9 +162,7 @@ def test_long_names_fit_or_are_refused_with_their_length(
         said = ""
     assert not said or (len(release) > 20 and re.search(r"\b\d\d\b", said)), said
     for manifest in charts.run_once(manifests):
-        assert len(manifest["metadata"]["name"]) <= (
-            47 if manifest["kind"] == "RayJob" else 63
-        )
+        assert len(manifest["metadata"]["name"]) <= (47 if manifest["kind"] == "RayJob" else 63)
 
 
 def test_a_deployment_keeps_its_name() -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import charts
 import pytest
-from cases import CASES, Case, values
+from charts import Pod
 from mutations import POD, SAMPLES, contexts, workloads
 
-import charts
-from charts import Pod
+from cases import CASES, Case, values
 
 KNOBS = [value.path[-1] for value in values()[POD].below]
 CHOSEN = {"priorityClassName": "mutant", "terminationGracePeriodSeconds": 4242}
@@ -26,31 +26,21 @@ def sample(knob: str, mark: str = "mutant") -> Any:
         "other",
     ):  # what stands deeper than a key is replaced, so take another key
         return {"podAffinity": SAMPLES["Affinity"]["podAntiAffinity"]}
-    made = CHOSEN.get(knob) or (
-        {"mutant": "x"} if "map" in value.hints else SAMPLES[value.hints["k8s"]]
-    )
+    made = CHOSEN.get(knob) or ({"mutant": "x"} if "map" in value.hints else SAMPLES[value.hints["k8s"]])
     return json.loads(json.dumps(made).replace("mutant", mark))
 
 
 def ours(pod: Pod) -> list[dict[str, Any]]:
     """The chart's own containers, without those that the knobs add."""
-    return [
-        container
-        for container in pod.containers
-        if not container["name"].startswith(("mutant", "other"))
-    ]
+    return [container for container in pod.containers if not container["name"].startswith(("mutant", "other"))]
 
 
 def contains(held: Any, wanted: Any) -> bool:
     """Whether every key, and every item of a list, of `wanted` is in `held`."""
     if isinstance(wanted, dict):
-        return isinstance(held, dict) and all(
-            contains(held.get(key), value) for key, value in wanted.items()
-        )
+        return isinstance(held, dict) and all(contains(held.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
-        return isinstance(held, list) and all(
-            any(contains(item, value) for item in held) for value in wanted
-        )
+        return isinstance(held, list) and all(any(contains(item, value) for item in held) for value in wanted)
     return bool(held == wanted)
 
 
@@ -60,12 +50,8 @@ PLACES: dict[str, Callable[[Pod], list[Any]]] = {
     "annotations": lambda pod: [pod.metadata.get("annotations")],
     "env": lambda pod: [container.get("env") for container in ours(pod)],
     "envFrom": lambda pod: [container.get("envFrom") for container in ours(pod)],
-    "volumeMounts": lambda pod: [
-        container.get("volumeMounts") for container in ours(pod)
-    ],
-    "containerSecurityContext": lambda pod: [
-        container.get("securityContext") for container in ours(pod)
-    ],
+    "volumeMounts": lambda pod: [container.get("volumeMounts") for container in ours(pod)],
+    "containerSecurityContext": lambda pod: [container.get("securityContext") for container in ours(pod)],
     # All others are fields of the pod's spec of the same name.
 }
 
@@ -94,11 +80,7 @@ def differing(case: Case, more: charts.Values) -> frozenset[str]:
     changed = {key(pod): (pod.metadata, pod.spec) for pod in case.pods(more)}
     assert plain.keys() == changed.keys()
     # A config's name may follow the change; that alone is no effect of a knob.
-    return frozenset(
-        name
-        for name in plain
-        if without_hashes(plain[name]) != without_hashes(changed[name])
-    )
+    return frozenset(name for name in plain if without_hashes(plain[name]) != without_hashes(changed[name]))
 
 
 def without_hashes(value: Any) -> str:
@@ -112,9 +94,7 @@ def test_a_knob_of_a_workload_lands_in_its_pods_only(workload: str, knob: str) -
     more = {f"{workload}.{name}": sample(name) for name in KNOBS}
     for pod in case.pods(more):
         for held in places(knob, pod):
-            assert contains(held, sample(knob)) is (key(pod) in own), (
-                f"{pod.name}: {held}"
-            )
+            assert contains(held, sample(knob)) is (key(pod) in own), f"{pod.name}: {held}"
 
 
 @pytest.mark.parametrize("knob", KNOBS)
@@ -128,9 +108,7 @@ def test_a_knob_of_all_pods_lands_in_every_pod(workload: str, knob: str) -> None
 
 @pytest.mark.parametrize("knob", KNOBS)
 @pytest.mark.parametrize("workload", workloads())
-def test_a_workloads_knob_is_added_to_that_of_all_pods_and_wins(
-    workload: str, knob: str
-) -> None:
+def test_a_workloads_knob_is_added_to_that_of_all_pods_and_wins(workload: str, knob: str) -> None:
     case, own = shown(workload)
     everywhere = {f"{POD}.{name}": sample(name, "other") for name in KNOBS}
     here = {f"{workload}.{name}": sample(name) for name in KNOBS}

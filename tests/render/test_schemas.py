@@ -6,20 +6,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import charts
 import jsonschema
 import pytest
-from cases import Case, everywhere
 from importlib_resources import files
 from referencing import Registry, Resource
 
-import charts
+from cases import Case, everywhere
 
 CUSTOM = Path(__file__).parent / "crds"
-CORE = (
-    files("kubernetes_validate")
-    / "kubernetes-json-schema"
-    / f"v{charts.KUBERNETES}-local-strict"
-)
+CORE = files("kubernetes_validate") / "kubernetes-json-schema" / f"v{charts.KUBERNETES}-local-strict"
 
 
 @cache
@@ -29,23 +25,15 @@ def validator(api_version: str, kind: str) -> jsonschema.Draft202012Validator | 
     if custom.exists():
         return jsonschema.Draft202012Validator(json.loads(custom.read_text()))
     group, _, version = api_version.rpartition("/")
-    core = (
-        CORE
-        / f"{kind.lower()}-{'-'.join(filter(None, (group.split('.')[0], version)))}.json"
-    )
+    core = CORE / f"{kind.lower()}-{'-'.join(filter(None, (group.split('.')[0], version)))}.json"
     if not core.is_file():
         return None
-    return jsonschema.Draft202012Validator(
-        json.loads(core.read_text()), registry=definitions()
-    )
+    return jsonschema.Draft202012Validator(json.loads(core.read_text()), registry=definitions())
 
 
 @cache
 def definitions() -> Registry[Any]:
-    loaded: Registry[Any] = (
-        Resource.from_contents(json.loads((CORE / "_definitions.json").read_text()))
-        @ Registry()
-    )
+    loaded: Registry[Any] = Resource.from_contents(json.loads((CORE / "_definitions.json").read_text())) @ Registry()
     return loaded.crawl()
 
 
@@ -54,17 +42,12 @@ def problems(manifest: dict[str, Any]) -> list[str]:
     found = validator(manifest["apiVersion"], manifest["kind"])
     if found is None:
         return [f"no schema for {manifest['apiVersion']} {manifest['kind']}"]
-    return [
-        f"{'.'.join(map(str, error.path))}: {error.message[:300]}"
-        for error in found.iter_errors(manifest)
-    ]
+    return [f"{'.'.join(map(str, error.path))}: {error.message[:300]}" for error in found.iter_errors(manifest)]
 
 
 @everywhere
 def test_every_manifest_is_valid(case: Case) -> None:
-    found = {
-        charts.identifier(manifest): problems(manifest) for manifest in case.manifests()
-    }
+    found = {charts.identifier(manifest): problems(manifest) for manifest in case.manifests()}
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
@@ -91,11 +74,5 @@ def test_every_pod_of_a_custom_resource_is_a_valid_pod(case: Case) -> None:
         ({"spek": {}}, "spek"),
     ],
 )
-def test_the_check_itself_finds_what_is_wrong(
-    broken: dict[str, Any], word: str
-) -> None:
-    assert word in "\n".join(
-        problems(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **broken}
-        )
-    )
+def test_the_check_itself_finds_what_is_wrong(broken: dict[str, Any], word: str) -> None:
+    assert word in "\n".join(problems({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **broken}))

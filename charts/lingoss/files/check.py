@@ -43,9 +43,7 @@ def answers(health: str) -> str | None:
     end = time.monotonic() + LIMIT
     while True:
         try:
-            with urllib.request.urlopen(
-                health, timeout=5
-            ) as reply:  # the address is the chart's own Service
+            with urllib.request.urlopen(health, timeout=5) as reply:  # the address is the chart's own Service
                 print(f"{health} answers {reply.status}", flush=True)
                 return None
         except (urllib.error.URLError, OSError) as error:
