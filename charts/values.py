@@ -36,13 +36,7 @@ def tables(values: list[Value]) -> str:
     parts = [_table("", [], single)] if single else []
     for section in values:
         if section.below:
-            parts.append(
-                _table(
-                    f"### {section.name}\n\n{section.text}\n\n",
-                    list(section.walk())[1:],
-                    [],
-                )
-            )
+            parts.append(_table(f"### {section.name}\n\n{section.text}\n\n", list(section.walk())[1:], []))
     return "\n".join(parts)
 
 
@@ -91,10 +85,7 @@ def outputs(chart: Path = CHART) -> dict[Path, str]:
         raise ValuesError(
             f"{readme.relative_to(chart.parent.parent)}: lacks the lines {BEGIN} and {END} around its tables"
         )
-    return {
-        chart / "values.schema.json": made,
-        readme: f"{before}{BEGIN}\n\n{tables(values)}\n{END}{after}",
-    }
+    return {chart / "values.schema.json": made, readme: f"{before}{BEGIN}\n\n{tables(values)}\n{END}{after}"}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,25 +10,8 @@ from typing import Any
 
 import yaml
 
-HINTS = (
-    "type",
-    "enum",
-    "min",
-    "max",
-    "pattern",
-    "items",
-    "map",
-    "k8s",
-    "like",
-    "config",
-    "sets",
-)
-OPEN = (
-    "map",
-    "k8s",
-    "like",
-    "config",
-)  # what is below such a value is described elsewhere
+HINTS = ("type", "enum", "min", "max", "pattern", "items", "map", "k8s", "like", "config", "sets")
+OPEN = ("map", "k8s", "like", "config")  # what is below such a value is described elsewhere
 TYPES = {
     "string": "string",
     "int": "integer",
@@ -38,14 +21,7 @@ TYPES = {
     "list": "array",
     "null": "null",
 }
-OF_PYTHON = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    dict: "object",
-    list: "array",
-}
+OF_PYTHON = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 
 
 class ValuesError(Exception):
@@ -57,9 +33,7 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"),
-    list("-+0123456789"),
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"), list("-+0123456789")
 )
 
 
@@ -107,10 +81,7 @@ def read_chart(chart: Path) -> list[Value]:
     Raises ValuesError on a value without a comment, an unknown hint, or anything that cannot be read the same by all.
     """
     values = read_file(chart / "values.yaml", (), chart.parent)
-    for file in sorted(
-        chart.glob("charts/*/values.yaml"),
-        key=lambda file: _order(chart, file.parent.name),
-    ):
+    for file in sorted(chart.glob("charts/*/values.yaml"), key=lambda file: _order(chart, file.parent.name)):
         section = file.parent.name
         where = str(file.relative_to(chart.parent.parent))
         if clash := next((value for value in values if value.path == (section,)), None):
@@ -121,16 +92,7 @@ def read_chart(chart: Path) -> list[Value]:
                 f"{where}: holds `global`, which Helm merges in its own way: keep it in the parent's file"
             )
         text = _description(chart / "charts" / section / "Chart.yaml")
-        values.append(
-            Value(
-                (section,),
-                {value.path[1]: value.default for value in below},
-                text,
-                {},
-                where,
-                below,
-            )
-        )
+        values.append(Value((section,), {value.path[1]: value.default for value in below}, text, {}, where, below))
     return values
 
 

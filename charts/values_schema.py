@@ -12,11 +12,7 @@ import lingoss.config
 from lingoss.errors import LingossError
 from values_comments import OF_PYTHON, TYPES, Value
 
-CHART_SETS = (
-    "root",
-    "stage",
-    "run",
-)  # the chart knows these better than anybody who writes values
+CHART_SETS = ("root", "stage", "run")  # the chart knows these better than anybody who writes values
 
 Json = dict[str, Any]
 
@@ -40,10 +36,7 @@ def schema(values: list[Value], children: frozenset[str]) -> Json:
         "properties": properties,
     }
     for top in values:
-        problems = sorted(
-            Draft7Validator(made).iter_errors({top.path[0]: top.default}),
-            key=lambda error: error.path,
-        )
+        problems = sorted(Draft7Validator(made).iter_errors({top.path[0]: top.default}), key=lambda error: error.path)
         for problem in problems:
             name = ".".join(map(str, problem.path))
             value = next((everything[part] for part in _shorter(name) if part in everything), top)
@@ -66,10 +59,7 @@ def _schema_of(value: Value, everything: dict[str, Value]) -> Json:
             raise value.error(f"has @like {value.hints['like']}, but there is no such value: give its whole path")
         return {**_schema_of(like, everything), "description": value.text}
     types = value.types
-    made: Json = {
-        "description": value.text,
-        "type": types[0] if len(types) == 1 else types,
-    }
+    made: Json = {"description": value.text, "type": types[0] if len(types) == 1 else types}
     rules = _rules(value, types)
     if value.below:
         made["additionalProperties"] = False
@@ -157,10 +147,7 @@ def _flat(entry: Any, definitions: Json) -> Any:
         if key not in ("title", "format", "$ref", "$defs")
     }
     if "$ref" in entry:
-        made = {
-            **_flat(definitions[entry["$ref"].removeprefix("#/$defs/")], definitions),
-            **made,
-        }
+        made = {**_flat(definitions[entry["$ref"].removeprefix("#/$defs/")], definitions), **made}
     return _joined(made)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 from harness.api import Object
@@ -30,9 +31,14 @@ def identities(one: Release, part: str) -> dict[str, str]:
 
 
 def refusals(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The lines of a failed Helm command that name the flag which overrides the guard."""
+    """The lines of a failed Helm command that name the flag which overrides the guard.
+
+    Helm 4 quotes a hook's log as one field of its own: level=INFO msg="line\\nline".
+    """
     assert done.returncode == 1, f"Helm exits with {done.returncode}: {done.stdout}{done.stderr}"
-    return [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if FLAG in line]
+    said = f"{done.stdout}\n{done.stderr}"
+    said = re.sub(r'^level=\S+ msg=("(?:[^"\\]|\\.)*")', lambda found: str(json.loads(found[1])), said, flags=re.M)
+    return [line for line in said.splitlines() if FLAG in line]
 
 
 def no_hooks(one: Release) -> None:

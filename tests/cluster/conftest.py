@@ -43,6 +43,12 @@ def namespace(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator
     yield from _namespace(cluster, name)
 
 
+@pytest.fixture
+def other_namespace(cluster: LocalCluster, namespace: str) -> Iterator[str]:
+    """A second namespace of the same kind."""
+    yield from _namespace(cluster, f"{namespace}-2")
+
+
 def _namespace(cluster: LocalCluster, name: str) -> Iterator[str]:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     thing: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

@@ -44,21 +44,25 @@ class Release:
         self.fullname = name if "lingoss" in name else f"{name}-lingoss"
         self.volume_name = f"{namespace}.{name}"
         if volume:
-            folder = cluster.volume(self.volume_name)
-            # Kept for this release's claim: another pending claim would take it.
-            pv: Object = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.volume_name}}
-            claim = {
-                "namespace": namespace,
-                "name": f"{self.fullname}-data",
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-            }
-            self.api.merge(pv, {"spec": {"claimRef": claim}})
-            self.root = folder / name
-            self.root.mkdir()
-            planted.give(self.root)
-            planted.model(self.root / "incoming" / "tiny")
-            planted.give(self.root)
+            self.provide()
+
+    def provide(self) -> None:
+        """Make this release's volume, with a tiny model on it; its claim need not be there yet."""
+        folder = self.cluster.volume(self.volume_name)
+        # Kept for this release's claim: another pending claim would take it.
+        pv: Object = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": self.volume_name}}
+        claim = {
+            "namespace": self.namespace,
+            "name": f"{self.fullname}-data",
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+        }
+        self.api.merge(pv, {"spec": {"claimRef": claim}})
+        self.root = folder / self.name
+        self.root.mkdir()
+        planted.give(self.root)
+        planted.model(self.root / "incoming" / "tiny")
+        planted.give(self.root)
 
     # -- Helm ----------------------------------------------------------------------------------------------------------
 
@@ -78,6 +82,10 @@ class Release:
         """`helm rollback` to a revision."""
         command = ["rollback", self.name, str(revision), "--namespace", self.namespace]
         return self.cluster.helm(*command, version=self.version, check=check)
+
+    def test(self) -> str:
+        """`helm test`; what its pod said."""
+        return self.cluster.helm("test", self.name, "--namespace", self.namespace, version=self.version).stdout
 
     def uninstall(self) -> subprocess.CompletedProcess[str]:
         """`helm uninstall`, waiting for what Helm itself waits for."""
@@ -112,12 +120,18 @@ class Release:
         assert len(found) == 1, f"{len(found)} configs of stage {stage} in {self.namespace}"
         return str(found[0])
 
-    def rendered(self, stage: str, *sets: str) -> str:
-        """The trainer's config that a stage would have, before the cluster holds it."""
+    def objects(self, stage: str, *sets: str) -> list[Object]:
+        """What a stage would bring to the cluster, hooks included."""
         command = ["template", self.name, str(self.chart), "--namespace", self.namespace, *self._files()]
         command += _sets([*self.sets, *sets, f"global.stage={stage}", "global.checkCRDs=false"])
-        things = yaml.safe_load_all(self.cluster.helm(*command, version=self.version).stdout)
-        texts = {text for thing in things if thing for key, text in (thing.get("data") or {}).items() if key == f"{stage}.yaml"}
+        return [
+            thing for thing in yaml.safe_load_all(self.cluster.helm(*command, version=self.version).stdout) if thing
+        ]
+
+    def rendered(self, stage: str, *sets: str) -> str:
+        """The trainer's config that a stage would have, before the cluster holds it."""
+        things = self.objects(stage, *sets)
+        texts = {text for thing in things for key, text in (thing.get("data") or {}).items() if key == f"{stage}.yaml"}
         (text,) = texts
         return str(text)
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 from cluster import world
+from cluster.queues import gpu_queue
 from cluster.release import Release, layout
 from harness.api import Object
 from harness.cluster import LocalCluster
-
-KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 @dataclass(frozen=True)
@@ -58,27 +57,8 @@ def hardware(layout_nodes: Callable[[str, int], list[str]], name: str) -> Shape:
 @pytest.fixture
 def queue(cluster: LocalCluster, namespace: str, hardware: Shape, name: str) -> Iterator[list[str]]:
     """A Kueue queue with exactly the layout's GPUs; the values that submit to it."""
-    flavor = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": namespace}, "spec": {}}
-    resources = {"cpu": 2000, "memory": "20Ti", world.GPU: hardware.nodes * layout(name)["gpus"], world.EFA: 1000}
-    quota = [{"name": key, "nominalQuota": value} for key, value in resources.items()]
-    groups = [{"coveredResources": list(resources), "flavors": [{"name": namespace, "resources": quota}]}]
-    shared = {
-        "apiVersion": KUEUE,
-        "kind": "ClusterQueue",
-        "metadata": {"name": namespace},
-        "spec": {"namespaceSelector": {}, "resourceGroups": groups},
-    }
-    local = {
-        "apiVersion": KUEUE,
-        "kind": "LocalQueue",
-        "metadata": {"name": "gpu-queue", "namespace": namespace},
-        "spec": {"clusterQueue": namespace},
-    }
-    for thing in (flavor, shared, local):
-        cluster.api.apply(thing)
-    yield ["global.queue.name=gpu-queue"]
-    for thing in (local, shared, flavor):
-        cluster.api.delete(thing)
+    with gpu_queue(cluster.api, namespace, hardware.nodes * layout(name)["gpus"]) as submit:
+        yield [submit]
 
 
 @pytest.mark.parametrize("name", some(WHOLE))

@@ -97,7 +97,6 @@ def archive(
             _bud(reference, containerfile, folder / "context", arguments)
             shutil.rmtree(folder / "context")
             _buildah("push", "--quiet", reference, f"docker-archive:{folder / 'image.tar'}:{reference}")
-            _buildah("rmi", "--prune")  # images that have lost their name to this one
 
     return cache.entry(f"image-{_plain(reference)}", cache.key(*parts), make, keep=2) / "image.tar"
 

@@ -111,6 +111,7 @@ def kuberay(cluster: LocalCluster) -> Process:
             f"--kubeconfig={cluster.inside_kubeconfig}",
             "--enable-leader-election=false",
             "--use-kubernetes-proxy",
+            "--reconcile-concurrency=4",  # a cluster that only simulates Ray must not hold up another
             "--metrics-addr=127.0.0.1:18080",
             "--health-probe-bind-address=:18082",
         ],

@@ -79,6 +79,7 @@ class Sandbox:
         self.pid = 0
         self.connected = False  # from then on the veth pair and the cgroups of this number are ours
         self.processes: list[Process] = []
+        self._init: subprocess.Popen[bytes] | None = None  # of the process that started it
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -99,6 +100,7 @@ class Sandbox:
                 if not dead.alive():
                     cache.say(f"removing what is left of cluster {dead.number}")
                     dead.stop()
+            remove_files()  # what an interrupted removal left
             taken = {sandbox.number for sandbox in cls.all()}
             taken |= {n for n in range(COUNT) if Path(f"/sys/class/net/lingoss{n}").exists()}  # of another tools folder
             number = next((n for n in range(COUNT) if n not in taken), None)
@@ -141,17 +143,17 @@ class Sandbox:
         try:
             flags = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
             with (self.folder / "logs" / "init.log").open("wb") as log:
-                self._init = subprocess.Popen(
+                starter = self._init = subprocess.Popen(
                     ["unshare", *flags, *python, init.__file__, str(self.folder), "bound" if bound else "free"],
                     stdin=subprocess.PIPE if bound else subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     start_new_session=True,
                 )
-            assert self._init.stdout is not None
-            if self._init.stdout.readline() != b"ready\n":
+            assert starter.stdout is not None
+            if starter.stdout.readline() != b"ready\n":
                 raise HarnessError((self.folder / "logs" / "init.log").read_text().strip() or "unshare failed")
-            self.pid = int(Path(f"/proc/{self._init.pid}/task/{self._init.pid}/children").read_text())
+            self.pid = int(Path(f"/proc/{starter.pid}/task/{starter.pid}/children").read_text())
             self._connect()
             (self.folder / "sandbox.json").write_text(json.dumps({"pid": self.pid}))
             self._make_cgroups()
@@ -188,6 +190,8 @@ class Sandbox:
                         break
         for process in self.processes:
             process.popen.wait(30)
+        if self._init:
+            self._init.communicate(timeout=30)
         if self.connected:
             for place in hierarchies():
                 self._remove_cgroup(place / self.cgroup)
@@ -197,7 +201,8 @@ class Sandbox:
         if self.folder.exists():
             shutil.rmtree(self.last_logs, ignore_errors=True)
             (self.folder / "logs").rename(self.last_logs)
-            subprocess.run(["rm", "-rf", self.folder], check=True)  # several times faster than shutil for images
+            self.folder.rename(clusters() / f".removed-{self.number}-{time.time_ns()}")
+            remove_files()
 
     def _remove_cgroup(self, group: Path) -> None:
         for _ in poll(30, f"the processes in {group} end"):
@@ -241,6 +246,12 @@ class Sandbox:
         """Raise `HarnessError` if a program that should run has ended."""
         for process in self.processes:
             process.check()
+
+
+def remove_files() -> None:
+    """Delete the folders of ended sandboxes, in the background: unpacked images take seconds."""
+    if removed := [str(place) for place in clusters().glob(".removed-*")]:
+        subprocess.run(["sh", "-c", 'nice rm -rf "$@" > /dev/null 2>&1 &', "sh", *removed], check=True)
 
 
 def hierarchies() -> list[Path]:

@@ -67,9 +67,7 @@ class Case:
 
     def text(self, more: charts.Values | None = None, **options: Any) -> str:
         return charts.text(
-            self.layout,
-            {**self.values, **(more or {})},
-            **{"namespace": self.namespace, "apis": self.apis, **options},
+            self.layout, {**self.values, **(more or {})}, **{"namespace": self.namespace, "apis": self.apis, **options}
         )
 
     def manifests(self, more: charts.Values | None = None, **options: Any) -> list[charts.Manifest]:
@@ -91,13 +89,7 @@ def stages_of(layout: str) -> list[Case]:
                 "global.stage": stage,
                 **({"grpo.engine": engine} | ENGINE_NEEDS.get(engine, {}) if engine else {}),
             }
-            made.append(
-                Case(
-                    "-".join(filter(None, (layout, stage, engine))),
-                    layout,
-                    tuple(given.items()),
-                )
-            )
+            made.append(Case("-".join(filter(None, (layout, stage, engine))), layout, tuple(given.items())))
     return made
 
 

@@ -31,11 +31,7 @@ LAYOUTS = {file.stem: file for file in sorted((ROOT / "values").glob("*.yaml"))}
 BASE = "g6e-12xlarge"
 KUBERNETES = "1.34.0"
 # What a cluster with all operators answers; the chart reads it only to name a missing CRD.
-APIS = (
-    "ray.io/v1",
-    "kueue.x-k8s.io/v1beta2",
-    "sagemaker.amazonaws.com/v1",
-)
+APIS = ("ray.io/v1", "kueue.x-k8s.io/v1beta2", "sagemaker.amazonaws.com/v1")
 CACHE = Path(tempfile.gettempdir()) / f"lingoss-renders-{os.getuid()}"  # pytest sets a folder of its own
 
 Manifest = dict[str, Any]
@@ -121,15 +117,7 @@ def text(
     upgrade: bool = False,
 ) -> str:
     """What `helm template` prints for a layout file and values on top of it. Raises RenderError with Helm's message."""
-    arguments = [
-        "template",
-        release,
-        str(chart),
-        "--namespace",
-        namespace,
-        "--kube-version",
-        kubernetes,
-    ]
+    arguments = ["template", release, str(chart), "--namespace", namespace, "--kube-version", kubernetes]
     spelled = f"sagemaker.amazonaws.com/v1/{(values or {}).get('sft.hyperpod.kind', 'HyperPodPyTorchJob')}"
     arguments += [
         argument for api in ((*APIS, spelled) if apis is None else apis) for argument in ("--api-versions", api)
@@ -140,19 +128,8 @@ def text(
 
 def notes(layout: str | None, values: Values | None = None, *, namespace: str = "lingoss") -> str:
     """What NOTES.txt says after an install. Raises RenderError. (`helm template` does not print it; Helm 4 does without a cluster.)"""
-    wanted = {
-        **(values or {}),
-        "global.checkCRDs": False,
-    }  # an install asks the cluster, and there is none
-    arguments = [
-        "install",
-        "lingoss",
-        str(CHART),
-        "--namespace",
-        namespace,
-        "--dry-run=client",
-        "--hide-secret",
-    ]
+    wanted = {**(values or {}), "global.checkCRDs": False}  # an install asks the cluster, and there is none
+    arguments = ["install", "lingoss", str(CHART), "--namespace", namespace, "--dry-run=client", "--hide-secret"]
     _, mark, said = _run(4, CHART, layout, wanted, arguments).partition("\nNOTES:\n")
     if not mark:
         raise RenderError("Helm printed no NOTES")
@@ -179,33 +156,15 @@ def parsed(rendered: str) -> list[Manifest]:
     return [manifest for manifest in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if manifest]
 
 
-def _run(
-    version: int,
-    chart: Path,
-    layout: str | None,
-    values: Values | None,
-    arguments: list[str],
-) -> str:
+def _run(version: int, chart: Path, layout: str | None, values: Values | None, arguments: list[str]) -> str:
     given = json.dumps(nested(values or {}), sort_keys=True)
     file = LAYOUTS[layout].read_text() if layout else ""
     key = json.dumps([_digest(chart), version, file, given, arguments]).encode()
-    return _cached(
-        CACHE / hashlib.sha256(key).hexdigest(),
-        version,
-        layout,
-        given,
-        tuple(arguments),
-    )
+    return _cached(CACHE / hashlib.sha256(key).hexdigest(), version, layout, given, tuple(arguments))
 
 
 @cache
-def _cached(
-    place: Path,
-    version: int,
-    layout: str | None,
-    given: str,
-    arguments: tuple[str, ...],
-) -> str:
+def _cached(place: Path, version: int, layout: str | None, given: str, arguments: tuple[str, ...]) -> str:
     if place.exists():
         status, _, kept = place.read_text().partition("\n")
     else:
@@ -218,10 +177,7 @@ def _cached(
             text=True,
             capture_output=True,
             timeout=120,
-            env={
-                **os.environ,
-                "GOGC": "off",
-            },  # a render ends before Go's garbage matters: a quarter less time
+            env={**os.environ, "GOGC": "off"},  # a render ends before Go's garbage matters: a quarter less time
         )
         status, kept = ("ok", done.stdout) if done.returncode == 0 else ("refused", done.stderr)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT-0
 """Golden renders: how the chart's output looks today, so that a change of it is read by a person.
 
-golden/<stage>[-<engine>].yaml      the whole render of each stage on the base layout
-golden/<variant>.yaml               the same for the variants marked `golden` in variants.yaml
-golden/notes-<stage>.txt            what NOTES.txt says
-golden/layouts/<layout>-<stage>.diff   what another layout changes in it
+golden/<stage>[-<engine or runtime>].yaml        the whole render of each stage on the base layout
+golden/layouts/<layout>-<stage>[-<engine>].diff  what another layout changes in it
+golden/variants/<variant>.diff                   what a variant of variants.yaml changes in it
+golden/notes/<stage>[-<engine or runtime>].txt       what NOTES.txt says
 
 `make golden` (or `python tests/render/golden.py`) rewrites them; test_golden.py compares byte by byte.
 """
@@ -14,44 +14,36 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path[:0] = [
-        str(Path(__file__).parents[1]),
-        str(Path(__file__).parents[2] / "charts"),
-    ]
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "charts")]
 
 import charts
 
-from cases import EXTRA, VARIANTS, Case, stages_of
+from cases import EXTRA, Case, stages_of, values
 
 FOLDER = Path(__file__).parent / "golden"
 HEAD = "# SPDX-License-Identifier: MIT-0\n# Written by `make golden`.\n"
 COMMAND = "make golden"
 
 
-def whole() -> dict[str, Case]:
-    """Golden files that hold a whole render."""
-    stages = {case.name.removeprefix(f"{charts.BASE}-"): case for case in stages_of(charts.BASE)}
-    marked = {case.name: case for case in EXTRA if VARIANTS[case.name].get("golden")}
-    return {f"{name}.yaml": case for name, case in (stages | marked).items()}
-
-
-def differences() -> dict[str, Case]:
-    """Golden files that hold a difference."""
-    others = [case for layout in charts.LAYOUTS if layout != charts.BASE for case in stages_of(layout)]
-    return {f"layouts/{case.name}.diff": case for case in others}
+def base_of(case: Case) -> str:
+    """Name of the whole render that a case is compared with: its stage, with what runs it where there is a choice."""
+    choice = {"grpo": "grpo.engine", "sft": "sft.runtime"}.get(case.stage)
+    return f"{case.stage}-{case.values.get(choice, values()[choice].default)}" if choice else case.stage
 
 
 def wanted(version: int = 4) -> dict[str, str]:
     """Every golden file with the text that it must have, as Helm `version` renders it."""
-    made = {file: HEAD + case.text(version=version) for file, case in whole().items()}
-    for file, case in differences().items():
-        base = f"{case.name.removeprefix(f'{case.layout}-')}.yaml"
-        old = made.get(base, HEAD)
-        new = HEAD + case.text(version=version)
-        made[file] = difference(old, new, f"golden/{base}", case.layout)
-    if version == 4:
-        for case in stages_of(charts.BASE):
-            made[f"notes-{case.name.removeprefix(f'{charts.BASE}-')}.txt"] = case.notes()
+    complete = [*stages_of(charts.BASE), *(case for case in EXTRA if case.name == base_of(case))]
+    whole = {base_of(case): HEAD + case.text(version=version) for case in complete}
+    made = {f"{name}.yaml": text for name, text in whole.items()}
+    others = [("layouts", case) for layout in charts.LAYOUTS if layout != charts.BASE for case in stages_of(layout)]
+    for folder, case in [*others, *(("variants", case) for case in EXTRA if case not in complete)]:
+        base = base_of(case)
+        made[f"{folder}/{case.name}.diff"] = difference(
+            whole.get(base, HEAD), HEAD + case.text(version=version), f"golden/{base}.yaml", case.name
+        )
+    if version == 4:  # Helm 3 asks the cluster before it prints NOTES
+        made |= {f"notes/{base_of(case)}.txt": case.notes() for case in complete}
     return made
 
 

@@ -14,10 +14,7 @@ SCHEMAS = {
     path.name.split(".")[0]: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.schema.json")
 }
 OPEN = {"metadata", "rayStartParams", "containers", "nodeLabels"}
-POD = {
-    "metadata": {"labels": {"a": "b"}},
-    "spec": {"containers": [{"name": "main", "image": "i"}]},
-}
+POD = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "i"}]}}
 
 VALID: dict[str, dict[str, Any]] = {
     "hyperpodpytorchjob": {
@@ -27,11 +24,7 @@ VALID: dict[str, dict[str, Any]] = {
         "spec": {
             "nprocPerNode": "8",
             "replicaSpecs": [{"name": "pods", "replicas": 2, "maxReplicas": 4, "template": POD}],
-            "elasticPolicy": {
-                "minReplicas": 1,
-                "maxReplicas": 4,
-                "replicaDiscreteValues": [1, 2, 4],
-            },
+            "elasticPolicy": {"minReplicas": 1, "maxReplicas": 4, "replicaDiscreteValues": [1, 2, 4]},
             "runPolicy": {
                 "cleanPodPolicy": "None",
                 "ttlSecondsAfterFinished": -1,
@@ -73,12 +66,7 @@ VALID: dict[str, dict[str, Any]] = {
             "resourceGroups": [
                 {
                     "coveredResources": ["nvidia.com/gpu"],
-                    "flavors": [
-                        {
-                            "name": "f",
-                            "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}],
-                        }
-                    ],
+                    "flavors": [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}],
                 }
             ],
         },
@@ -134,9 +122,7 @@ def test_accepts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"),
-    MISSPELT,
-    ids=lambda value: value if isinstance(value, str) else ".".join(map(str, value)),
+    ("name", "place"), MISSPELT, ids=lambda value: value if isinstance(value, str) else ".".join(map(str, value))
 )
 def test_refuses_a_misspelt_key_at_every_level(name: str, place: tuple[Any, ...]) -> None:
     thing = copy.deepcopy(VALID[name])
@@ -150,30 +136,15 @@ def test_refuses_a_misspelt_key_at_every_level(name: str, place: tuple[Any, ...]
 @pytest.mark.parametrize(
     ("name", "path", "value", "message"),
     [
-        (
-            "hyperpodpytorchjob",
-            ["spec", "nprocPerNode"],
-            8,
-            "8 is not of type 'string'",
-        ),
-        (
-            "hyperpodpytorchjob",
-            ["spec", "runPolicy", "suspend"],
-            None,
-            "None is not of type 'boolean'",
-        ),
+        ("hyperpodpytorchjob", ["spec", "nprocPerNode"], 8, "8 is not of type 'string'"),
+        ("hyperpodpytorchjob", ["spec", "runPolicy", "suspend"], None, "None is not of type 'boolean'"),
         (
             "hyperpodpytorchjob",
             ["spec", "runPolicy", "restartPolicy"],
             {},
             "'evalPeriodSeconds' is a required property",
         ),
-        (
-            "hyperpodpytorchjob",
-            ["kind"],
-            "HyperpodPytorchJob",
-            "'HyperpodPytorchJob' is not one of",
-        ),
+        ("hyperpodpytorchjob", ["kind"], "HyperpodPytorchJob", "'HyperpodPytorchJob' is not one of"),
         (
             "rayjob",
             ["spec", "rayClusterSpec", "headGroupSpec", "rayStartParams"],
@@ -181,12 +152,7 @@ def test_refuses_a_misspelt_key_at_every_level(name: str, place: tuple[Any, ...]
             "0 is not of type 'string'",
         ),
         ("rayjob", ["apiVersion"], "ray.io/v1alpha1", "'ray.io/v1' was expected"),
-        (
-            "rayjob",
-            ["spec", "submitterPodTemplate", "spec"],
-            {},
-            "'containers' is a required property",
-        ),
+        ("rayjob", ["spec", "submitterPodTemplate", "spec"], {}, "'containers' is a required property"),
         ("workloadpriorityclass", ["value"], "high", "'high' is not of type 'integer'"),
     ],
 )

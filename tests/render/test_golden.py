@@ -13,10 +13,7 @@ def test_the_golden_files_are_what_helm_renders(version: int) -> None:
         if kept != text:
             changed = golden.difference(kept, text, f"golden/{name}", f"Helm {version} now").splitlines()[2:]
             shown = "\n".join(changed[:60])
-            pytest.fail(
-                f"golden/{name} is stale: read the change, then run `{golden.COMMAND}`\n{shown}",
-                pytrace=False,
-            )
+            pytest.fail(f"golden/{name} is stale: read the change, then run `{golden.COMMAND}`\n{shown}", pytrace=False)
 
 
 def test_no_golden_file_is_left_over() -> None:

@@ -13,30 +13,15 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUEUED = {QUEUE: "team"}
 
 
-def job(
-    policy: dict[str, Any] | None = None,
-    labels: dict[str, str] | None = None,
-    **status: Any,
-) -> dict[str, Any]:
+def job(policy: dict[str, Any] | None = None, labels: dict[str, str] | None = None, **status: Any) -> dict[str, Any]:
     container = {"name": "trainer", "image": "i", "env": [{"name": "A", "value": "1"}]}
-    template = {
-        "metadata": {"labels": {"app": "x"}, "annotations": {"n": "1"}},
-        "spec": {"containers": [container]},
-    }
+    template = {"metadata": {"labels": {"app": "x"}, "annotations": {"n": "1"}}, "spec": {"containers": [container]}}
     return {
         "apiVersion": "sagemaker.amazonaws.com/v1",
         "kind": "HyperPodPyTorchJob",
         "metadata": {"name": "j", "namespace": "n", "uid": "u", "labels": labels or {}},
         "spec": {
-            "replicaSpecs": [
-                {
-                    "name": "pods",
-                    "replicas": 2,
-                    "maxReplicas": 4,
-                    "spares": 1,
-                    "template": template,
-                }
-            ],
+            "replicaSpecs": [{"name": "pods", "replicas": 2, "maxReplicas": 4, "spares": 1, "template": template}],
             "runPolicy": policy or {},
         },
         "status": status,
@@ -45,33 +30,18 @@ def job(
 
 def seen(**status: Any) -> dict[str, Any]:
     """A status as the stand-in leaves it after the first look."""
-    entry = {
-        "type": "Created",
-        "status": "True",
-        "lastTransitionTime": "t",
-        "message": "",
-        "reason": "Created",
-    }
+    entry = {"type": "Created", "status": "True", "lastTransitionTime": "t", "message": "", "reason": "Created"}
     return {"conditions": [entry], "startTime": "t", "restartCount": 0} | status
 
 
 def ended(state: str) -> dict[str, Any]:
-    entry = {
-        "type": state,
-        "status": "True",
-        "lastTransitionTime": "t",
-        "message": "",
-        "reason": state,
-    }
+    entry = {"type": state, "status": "True", "lastTransitionTime": "t", "message": "", "reason": state}
     return seen(conditions=[*seen()["conditions"], entry], completionTime="2026-01-02T03:04:05Z")
 
 
 def pods(*phases: str) -> list[dict[str, Any]]:
     return [
-        {
-            "metadata": {"name": f"j-pods-{i}"},
-            "status": {"phase": phase, "podIP": f"10.0.0.{i}"},
-        }
+        {"metadata": {"name": f"j-pods-{i}"}, "status": {"phase": phase, "podIP": f"10.0.0.{i}"}}
         for i, phase in enumerate(phases)
     ]
 
@@ -83,10 +53,7 @@ def last_state(status: dict[str, Any] | None) -> str:
 
 def test_a_new_job_gets_its_pods_and_is_created() -> None:
     result = plan(job(), [], None, NOW)
-    assert [pod["metadata"]["name"] for pod in result.create] == [
-        "j-pods-0",
-        "j-pods-1",
-    ]
+    assert [pod["metadata"]["name"] for pod in result.create] == ["j-pods-0", "j-pods-1"]
     assert last_state(result.status) == "Created"
     assert result.status is not None
     assert result.status["startTime"] == "2026-01-02T03:04:05Z"
@@ -94,10 +61,7 @@ def test_a_new_job_gets_its_pods_and_is_created() -> None:
 
 def test_pods_carry_number_of_nodes_owner_and_labels_and_nothing_of_elasticity() -> None:
     first, _ = pods_of(job(labels=QUEUED))
-    assert first["spec"]["containers"][0]["env"] == [
-        {"name": "A", "value": "1"},
-        {"name": "NNODES", "value": "2"},
-    ]
+    assert first["spec"]["containers"][0]["env"] == [{"name": "A", "value": "1"}, {"name": "NNODES", "value": "2"}]
     assert first["metadata"]["labels"] == {"app": "x", "HPJob": "j", "lingoss-test/replica-spec": "pods"} | QUEUED
     assert first["metadata"]["annotations"] == {"n": "1"}
     assert first["metadata"]["ownerReferences"][0]["uid"] == "u"
@@ -132,12 +96,7 @@ def test_a_failed_pod_restarts_the_job_while_retries_are_left() -> None:
     assert first.status is not None
     assert first.status["restartCount"] == 1
     assert len(first.delete) == 2
-    second = plan(
-        job({"jobMaxRetryCount": 1}, **first.status),
-        pods("Failed", "Running"),
-        None,
-        NOW,
-    )
+    second = plan(job({"jobMaxRetryCount": 1}, **first.status), pods("Failed", "Running"), None, NOW)
     assert last_state(second.status) == "Failed"
     assert second.delete == []
 
@@ -157,8 +116,7 @@ def test_suspension_takes_the_pods_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "deleted"),
-    [({}, 2), ({"cleanPodPolicy": "All"}, 2), ({"cleanPodPolicy": "None"}, 0)],
+    ("policy", "deleted"), [({}, 2), ({"cleanPodPolicy": "All"}, 2), ({"cleanPodPolicy": "None"}, 0)]
 )
 def test_clean_pod_policy(policy: dict[str, str], deleted: int) -> None:
     result = plan(job(policy, **ended("Completed")), pods("Succeeded", "Succeeded"), None, NOW)
@@ -168,13 +126,7 @@ def test_clean_pod_policy(policy: dict[str, str], deleted: int) -> None:
 
 @pytest.mark.parametrize(
     ("ttl", "later", "gone"),
-    [
-        (60, 59, False),
-        (60, 60, True),
-        (-1, 10**6, False),
-        (0, 10**6, False),
-        (None, 10**6, False),
-    ],
+    [(60, 59, False), (60, 60, True), (-1, 10**6, False), (0, 10**6, False), (None, 10**6, False)],
 )
 def test_time_to_live(ttl: int | None, later: int, gone: bool) -> None:
     given = job({"ttlSecondsAfterFinished": ttl}, **ended("Failed"))
@@ -185,10 +137,7 @@ def test_a_queued_job_waits_for_kueue() -> None:
     waiting = plan(job(labels=QUEUED, **seen()), [], None, NOW)
     assert waiting.patch == {"spec": {"runPolicy": {"suspend": True}}}
     assert waiting.create == []
-    admitted = {
-        "status": {"conditions": [{"type": "Admitted", "status": "True"}]},
-        "nodeLabels": {"pods": {"g": "p5"}},
-    }
+    admitted = {"status": {"conditions": [{"type": "Admitted", "status": "True"}]}, "nodeLabels": {"pods": {"g": "p5"}}}
     released = plan(job({"suspend": True}, QUEUED, **seen()), [], admitted, NOW)
     assert released.patch == {"spec": {"runPolicy": {"suspend": False}}}
     running = plan(job({"suspend": False}, QUEUED, **seen()), [], admitted, NOW)
@@ -197,12 +146,7 @@ def test_a_queued_job_waits_for_kueue() -> None:
 
 def test_an_evicted_job_is_suspended_again() -> None:
     evicted = {"status": {"conditions": [{"type": "Admitted", "status": "False"}]}}
-    result = plan(
-        job({"suspend": False}, QUEUED, **seen()),
-        pods("Running", "Running"),
-        evicted,
-        NOW,
-    )
+    result = plan(job({"suspend": False}, QUEUED, **seen()), pods("Running", "Running"), evicted, NOW)
     assert result.patch == {"spec": {"runPolicy": {"suspend": True}}}
 
 

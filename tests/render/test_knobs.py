@@ -68,10 +68,7 @@ def test_value_sets(entry: dict[str, Any]) -> None:
         with pytest.raises(charts.RenderError, match=re.escape(entry["refused"])):
             case.text(more)
         return
-    before, after = (
-        chosen(case.manifests(), entry["of"]),
-        chosen(case.manifests(more), entry["of"]),
-    )
+    before, after = (chosen(case.manifests(), entry["of"]), chosen(case.manifests(more), entry["of"]))
     if "there" in entry:
         assert (bool(before), bool(after)) == (not entry["there"], entry["there"])
         return
@@ -90,14 +87,11 @@ def test_a_service_account_is_made_named_annotated_or_left_out(account: str) -> 
         if (made := accounts(case, {}) - accounts(case, {f"{account}.create": False}))
     )
     (name,) = plain
-    more = {
-        f"{account}.name": "mine",
-        f"{account}.annotations": {"eks.amazonaws.com/role-arn": "arn:x"},
-    }
+    more = {f"{account}.name": "mine", f"{account}.annotations": {"eks.amazonaws.com/role-arn": "arn:x"}}
     manifests = case.manifests(more)
-    (made,) = [one for one in charts.of_kind(manifests, "ServiceAccount") if one["metadata"]["name"] == "mine"]
-    assert made["metadata"]["annotations"]["eks.amazonaws.com/role-arn"] == "arn:x"
-    assert made["automountServiceAccountToken"] is False
+    (mine,) = [one for one in charts.of_kind(manifests, "ServiceAccount") if one["metadata"]["name"] == "mine"]
+    assert mine["metadata"]["annotations"]["eks.amazonaws.com/role-arn"] == "arn:x"
+    assert mine["automountServiceAccountToken"] is False
     assert name not in accounts(case, more)
     used = [pod.spec["serviceAccountName"] for pod in charts.pods(manifests)]
     before = [pod.spec["serviceAccountName"] for pod in case.pods()]
@@ -123,11 +117,7 @@ def test_resources_of_values_win_key_by_key(name: str) -> None:
         ]
         if found:
             for container, before in found:
-                assert requests(container) == {
-                    **requests(before),
-                    "memory": memory,
-                    "cpu": cpu,
-                }
+                assert requests(container) == {**requests(before), "memory": memory, "cpu": cpu}
                 assert limits(container) == {**limits(before), "memory": memory}
             assert len({container["name"] for container, _ in found}) == 1
             return
@@ -138,17 +128,11 @@ def test_resources_of_values_win_key_by_key(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "wanted"),
     [
-        (
-            {"registry": "registry.example/team"},
-            r"registry.example/team/lingoss/IMAGE:[\w.]+",
-        ),
+        ({"registry": "registry.example/team"}, r"registry.example/team/lingoss/IMAGE:[\w.]+"),
         ({"repository": "mine"}, r"mine:[\w.]+"),
         ({"tag": "v7"}, "lingoss/IMAGE:v7"),
         ({"digest": f"sha256:{'c' * 64}"}, f"lingoss/IMAGE@sha256:{'c' * 64}"),
-        (
-            {"tag": "v7", "digest": f"sha256:{'c' * 64}"},
-            f"lingoss/IMAGE:v7@sha256:{'c' * 64}",
-        ),
+        ({"tag": "v7", "digest": f"sha256:{'c' * 64}"}, f"lingoss/IMAGE:v7@sha256:{'c' * 64}"),
     ],
 )
 def test_an_image_is_built_from_registry_repository_tag_and_digest(

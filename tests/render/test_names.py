@@ -78,13 +78,7 @@ def test_a_name_changes_exactly_when_the_spec_does(leaf: Leaf) -> None:
     found = effect(leaf)
     if found and found[1] == "manifests":
         case, _ = found
-        assert (
-            consistent(
-                specs(case.manifests()),
-                specs(case.manifests({leaf.name: another(leaf)})),
-            )
-            == []
-        )
+        assert consistent(specs(case.manifests()), specs(case.manifests({leaf.name: another(leaf)}))) == []
 
 
 @each(RUNNING)
@@ -123,10 +117,7 @@ def test_an_image_renames_only_what_runs_it(case: Case) -> None:
 @each(RUNNING)
 def test_another_config_is_another_run_and_another_configmap(case: Case) -> None:
     config = next(name for name, value in values().items() if value.hints.get("config") == case.stage)
-    before, after = (
-        readers(case.manifests()),
-        readers(case.manifests({f"{config}.seed": 4242})),
-    )
+    before, after = (readers(case.manifests()), readers(case.manifests({f"{config}.seed": 4242})))
     assert sorted(map(part, before)) == sorted(map(part, after))
     assert before
     assert not before & after
@@ -134,10 +125,7 @@ def test_another_config_is_another_run_and_another_configmap(case: Case) -> None
 
 @each(RUNNING)
 def test_the_label_of_a_repetition_renames_every_run(case: Case) -> None:
-    before, after = (
-        readers(case.manifests()),
-        readers(case.manifests({"global.run": "again"})),
-    )
+    before, after = (readers(case.manifests()), readers(case.manifests({"global.run": "again"})))
     assert sorted(map(part, before)) == sorted(map(part, after))
     assert before
     assert not before & after

@@ -15,9 +15,7 @@ MODULES = Path(__file__).parents[1] / "harness" / "go"
 def pinned(module: str, path: str) -> str:
     """The version that the cluster tests build and run, without the leading v."""
     found = re.search(
-        rf"^\s*(?:require )?{re.escape(path)} v(\S+)",
-        (MODULES / module / "go.mod").read_text(),
-        re.MULTILINE,
+        rf"^\s*(?:require )?{re.escape(path)} v(\S+)", (MODULES / module / "go.mod").read_text(), re.MULTILINE
     )
     assert found is not None
     return found[1]
@@ -37,13 +35,7 @@ def calls(folder: Path, failing: str = "", **env: str) -> tuple[int, list[str], 
         )
         stub.chmod(0o755)
     programs = {"HELM": str(folder / "helm"), "KUBECTL": str(folder / "kubectl")}
-    run = subprocess.run(
-        [SCRIPT],
-        env=os.environ | programs | env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = subprocess.run([SCRIPT], env=os.environ | programs | env, capture_output=True, text=True, check=False)
     return run.returncode, sorted(log.read_text().splitlines()), run.stdout
 
 

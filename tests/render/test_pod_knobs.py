@@ -21,10 +21,7 @@ CHOSEN = {"priorityClassName": "mutant", "terminationGracePeriodSeconds": 4242}
 def sample(knob: str, mark: str = "mutant") -> Any:
     """A value for a knob; `mark` tells two of them apart."""
     value = values()[f"{POD}.{knob}"]
-    if (knob, mark) == (
-        "affinity",
-        "other",
-    ):  # what stands deeper than a key is replaced, so take another key
+    if (knob, mark) == ("affinity", "other"):  # what stands deeper than a key is replaced, so take another key
         return {"podAffinity": SAMPLES["Affinity"]["podAntiAffinity"]}
     made = CHOSEN.get(knob) or ({"mutant": "x"} if "map" in value.hints else SAMPLES[value.hints["k8s"]])
     return json.loads(json.dumps(made).replace("mutant", mark))
@@ -117,10 +114,7 @@ def test_a_workloads_knob_is_added_to_that_of_all_pods_and_wins(workload: str, k
             continue
         for held in places(knob, pod):
             assert contains(held, sample(knob)), f"{pod.name}: {held}"
-            kept = values()[f"{POD}.{knob}"].default in (
-                {},
-                [],
-            )  # mappings merge, lists follow one another
+            kept = values()[f"{POD}.{knob}"].default in ({}, [])  # mappings merge, lists follow one another
             if kept and sample(knob, "other") != sample(knob):
                 assert contains(held, sample(knob, "other")), f"{pod.name}: {held}"
     both = {f"{POD}.labels": {"team": "all"}, f"{workload}.labels": {"team": "own"}}

@@ -13,21 +13,9 @@ from charts import Pod, env, limits, requests
 from cases import CASES, EXTRA, MATRIX, Case, each, everywhere, values
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
-SELECTED_BY = (
-    "app.kubernetes.io/name",
-    "app.kubernetes.io/instance",
-    "app.kubernetes.io/component",
-)
+SELECTED_BY = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component")
 # Pod Security Standards, profile restricted.
-VOLUME_TYPES = {
-    "configMap",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-}
+VOLUME_TYPES = {"configMap", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
 HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC")
 
 
@@ -92,17 +80,11 @@ def test_only_the_opt_in_owner_job_is_unrestricted_and_only_where_it_must() -> N
             "capabilities.add",
         }
         (container,) = owner.containers
-        assert set(container["securityContext"]["capabilities"]["add"]) <= {
-            "CHOWN",
-            "DAC_OVERRIDE",
-            "FOWNER",
-        }
+        assert set(container["securityContext"]["capabilities"]["add"]) <= {"CHOWN", "DAC_OVERRIDE", "FOWNER"}
 
 
 @everywhere
-def test_only_the_guard_that_asks_the_cluster_has_a_token_of_the_api(
-    case: Case,
-) -> None:
+def test_only_the_guard_that_asks_the_cluster_has_a_token_of_the_api(case: Case) -> None:
     for pod in case.pods():
         asks = any(container.get("command", [])[:3] == ["lingoss", "guard", "cluster"] for container in pod.containers)
         assert pod.spec["automountServiceAccountToken"] is asks, pod.name
@@ -127,9 +109,7 @@ def test_only_the_guard_has_a_role_and_it_reads_only(case: Case) -> None:
 
 
 @everywhere
-def test_secrets_reach_only_the_fetch_container_of_prepare_and_the_key_of_serve(
-    case: Case,
-) -> None:
+def test_secrets_reach_only_the_fetch_container_of_prepare_and_the_key_of_serve(case: Case) -> None:
     for pod in case.pods():
         assert not [volume for volume in pod.spec.get("volumes", []) if "secret" in volume], pod.name
         for container in pod.containers:
@@ -166,20 +146,13 @@ def test_only_prepare_may_ask_the_hub(case: Case) -> None:
 
 
 @everywhere
-def test_memory_gpus_and_efa_devices_are_limited_to_what_is_requested(
-    case: Case,
-) -> None:
+def test_memory_gpus_and_efa_devices_are_limited_to_what_is_requested(case: Case) -> None:
     for pod in case.pods():
         for container in pod.containers:
             asked, limited = requests(container), limits(container)
             where = f"{pod.name} {container['name']}"
             assert "memory" in limited, where
-            for resource in (
-                "memory",
-                GPU,
-                EFA,
-                *(name for name in limited if name.startswith("hugepages-")),
-            ):
+            for resource in ("memory", GPU, EFA, *(name for name in limited if name.startswith("hugepages-"))):
                 assert asked.get(resource) == limited.get(resource), f"{where} {resource}"
 
 
@@ -210,9 +183,7 @@ def test_nccl_proto_is_absent_unless_it_is_set(case: Case) -> None:
 
 
 @everywhere
-def test_gpu_containers_have_shared_memory_in_memory_within_their_limit(
-    case: Case,
-) -> None:
+def test_gpu_containers_have_shared_memory_in_memory_within_their_limit(case: Case) -> None:
     for pod in case.pods():
         volumes = {volume["name"]: volume for volume in pod.spec.get("volumes", [])}
         for container in pod.containers:
@@ -248,10 +219,7 @@ def test_pods_carry_the_three_labels_that_select_them(case: Case) -> None:
 
 def matches(selector: dict[str, str], pod: Pod) -> bool:
     """Whether a selector picks the pods of a template, with the labels that KubeRay and the Job controller add."""
-    added = {
-        "batch.kubernetes.io/job-name": pod.owner["metadata"]["name"],
-        "ray.io/node-type": "worker",
-    }
+    added = {"batch.kubernetes.io/job-name": pod.owner["metadata"]["name"], "ray.io/node-type": "worker"}
     if pod.place.endswith("headGroupSpec.template"):
         added["ray.io/node-type"] = "head"
     count = charts.count(pod) if pod.owner["kind"] == "Job" else 0
@@ -295,10 +263,7 @@ def test_selectors_match_pods_of_this_release_only(case: Case) -> None:
 @everywhere
 def test_deployments_select_their_own_pods(case: Case) -> None:
     for deployment in charts.of_kind(case.manifests(), "Deployment"):
-        selector, template = (
-            deployment["spec"]["selector"]["matchLabels"],
-            deployment["spec"]["template"],
-        )
+        selector, template = (deployment["spec"]["selector"]["matchLabels"], deployment["spec"]["template"])
         assert set(selector) == set(SELECTED_BY)
         assert selector.items() <= template["metadata"]["labels"].items()
 
@@ -346,11 +311,7 @@ def test_all_names_and_labels_are_legal(case: Case) -> None:
 @everywhere
 def test_gpu_pods_stay_on_healthy_nodes_of_hyperpod(case: Case) -> None:
     layout = charts.nested({**charts.layout(case.layout), **case.values})
-    healthy = {
-        "key": "sagemaker.amazonaws.com/node-health-status",
-        "operator": "In",
-        "values": ["Schedulable"],
-    }
+    healthy = {"key": "sagemaker.amazonaws.com/node-health-status", "operator": "In", "values": ["Schedulable"]}
     for pod in case.pods():
         rules = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
         required = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
@@ -371,10 +332,7 @@ def test_gpu_pods_are_bound_to_the_instance_type_of_the_layout(case: Case) -> No
 
 @everywhere
 def test_workloads_carry_the_queue_where_one_is_given(case: Case) -> None:
-    scheme, queue = (
-        case.values.get("global.queue.scheme", "kueue"),
-        case.values.get("global.queue.name", ""),
-    )
+    scheme, queue = (case.values.get("global.queue.scheme", "kueue"), case.values.get("global.queue.name", ""))
     if scheme == "hyperpod" and not queue:
         queue = f"hyperpod-ns-{case.values['global.queue.team']}-localqueue"
     for manifest in case.manifests():
@@ -412,9 +370,7 @@ def test_what_a_pod_mounts_exists(case: Case) -> None:
 
 
 @everywhere
-def test_every_container_can_write_tmp_and_nothing_else_of_its_image(
-    case: Case,
-) -> None:
+def test_every_container_can_write_tmp_and_nothing_else_of_its_image(case: Case) -> None:
     for pod in case.pods():
         for container in pod.containers:
             assert "/tmp" in [mount["mountPath"] for mount in container["volumeMounts"]], (

@@ -56,12 +56,7 @@ def test_every_pod_of_a_custom_resource_is_a_valid_pod(case: Case) -> None:
     """The schemas of custom resources know only the names of a pod's fields."""
     for pod in case.pods():
         metadata = {"name": "pod", **pod.metadata}
-        alone = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": metadata,
-            "spec": pod.spec,
-        }
+        alone = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.spec}
         assert problems(alone) == [], pod.name
 
 

@@ -39,10 +39,7 @@ def test_unknown_keys_are_refused_at_every_level(name: str) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 3])
-@pytest.mark.parametrize(
-    "name",
-    ["", *[value.name for value in OBJECTS if len(value.path) == 1], *workloads()[:1]],
-)
+@pytest.mark.parametrize("name", ["", *[value.name for value in OBJECTS if len(value.path) == 1], *workloads()[:1]])
 def test_helm_says_where_the_unknown_key_stands(name: str, version: int) -> None:
     said = charts.refusal(charts.BASE, {f"{name}.unknownKey".lstrip("."): 1}, version=version)
     assert f"at '{'/' * bool(name)}{name.replace('.', '/')}': additional properties 'unknownKey' not allowed" in said
@@ -90,7 +87,4 @@ def test_children_have_the_versions_of_their_parent() -> None:
     parent = yaml.safe_load((charts.CHART / "Chart.yaml").read_text())
     for file in charts.CHART.glob("charts/*/Chart.yaml"):
         child = yaml.safe_load(file.read_text())
-        assert (child["version"], child["appVersion"]) == (
-            parent["version"],
-            parent["appVersion"],
-        ), file.parent.name
+        assert (child["version"], child["appVersion"]) == (parent["version"], parent["appVersion"]), file.parent.name

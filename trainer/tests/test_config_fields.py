@@ -52,7 +52,14 @@ IDENTITY = {
     "evaluate": MODEL_IN
     | {"prompts.sets", "prompts.languages", "prompts.limit", "bootstrap_draws"}
     | {"generate.k", "generate.temperature", "generate.max_new_tokens"}
-    | {"gate.n", "gate.k", "gate.temperature", "gate.floor", "gate.target", "gate.correctness_margin"}
+    | {
+        "gate.prompts_per_language",
+        "gate.k",
+        "gate.temperature",
+        "gate.floor",
+        "gate.target",
+        "gate.correctness_margin",
+    }
     | {"gate.prompts_per_step", "gate.informative_groups", "gate.waive_prompts"}
     | {"accept.language_margin", "accept.correctness_margin", "accept.format_margin", "accept.repetition_margin"}
     | {"accept.length_ratio", "accept.alpha"},

@@ -15,7 +15,7 @@ def tiny_demo(tiny_llama: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "SFT", {**demo.SFT, **changes})
     changes = {"threads": 1, "bootstrap_draws": 200, "prompts": {"sets": ["core-crossed"], "limit": 2}}
     changes |= {"generate": {**demo.EVALUATE["generate"], "max_new_tokens": 8}}
-    changes |= {"gate": {**demo.EVALUATE["gate"], "n": 1, "k": 2}}
+    changes |= {"gate": {**demo.EVALUATE["gate"], "prompts_per_language": 1, "k": 2}}
     monkeypatch.setattr(demo, "EVALUATE", {**demo.EVALUATE, **changes})
 
 
@@ -24,7 +24,7 @@ def test_the_demo_s_settings_are_valid(stage: str, tmp_path: Path) -> None:
     values = {"prepare": demo.PREPARE, "sft": demo.SFT, "evaluate": demo.EVALUATE}[stage]
     found = config.stage_type(stage).model_validate({**values, "root": str(tmp_path)})
     if stage == "evaluate":  # what the issue of this demo promises: 20 prompts, 8 samples each
-        assert found.gate.n * len(found.prompts.languages) == 20
+        assert found.gate.prompts_per_language * len(found.prompts.languages) == 20
         assert found.gate.k == 8
 
 

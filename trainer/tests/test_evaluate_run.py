@@ -19,7 +19,7 @@ def config(root: Path, **changes: Any) -> EvaluateConfig:
         "root": root,
         "prompts": {"sets": ["core"], "limit": 2},
         "generate": {"k": 1, "temperature": 0.0, "max_new_tokens": 8},
-        "gate": {"n": 4, "k": 2, "waive_prompts": True, "informative_groups": 0},
+        "gate": {"prompts_per_language": 4, "k": 2, "waive_prompts": True, "informative_groups": 0},
         "bootstrap_draws": 200,
         "threads": 1,
     }

@@ -37,7 +37,7 @@ EVALUATE: dict[str, Any] = {
     "prompts": {"sets": ["core-crossed"]},
     "generate": {"k": 1, "temperature": 0.0, "max_new_tokens": 128},
     # 4 prompts for each of five languages; the reasons in the report say that the rules of 64 and of 8 were waived.
-    "gate": {"n": 4, "k": 8, "waive_prompts": True, "informative_groups": 0},
+    "gate": {"prompts_per_language": 4, "k": 8, "waive_prompts": True, "informative_groups": 0},
 }
 
 
@@ -95,7 +95,7 @@ def _step(number: int, title: str, work: Callable[[], Any]) -> Any:
 
 def clear(folder: Path) -> None:
     """Remove what an earlier demo made, and nothing else: the folder may be the user's."""
-    for name in ("runs", "models", "evaluations", "data"):
+    for name in ("runs", "models", "evaluations", "data", "downloads"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for name in ("report.html", "report.md"):
         (folder / name).unlink(missing_ok=True)

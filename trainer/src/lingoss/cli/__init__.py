@@ -2,13 +2,15 @@
 """The command line. Each command lives in a small file here and imports what is heavy only when it runs.
 
 Exit status: 0 done, 1 done but some rows were bad (or a check said no), 2 refused with one line that says why,
-130 stopped by Ctrl-C and resumable.
+130 stopped by Ctrl-C and resumable, 143 by SIGTERM.
 """
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from lingoss import __version__
 from lingoss.cli import evaluation, folders, guard, stages, texts
@@ -67,5 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script. SIGTERM ends it: the first process of a container ignores it otherwise, until it is killed."""
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(main())
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -80,7 +80,7 @@ class Generate(Section):
 class Gate(Section):
     """Whether GRPO is worth starting: measured with GRPO's own sampling and full reward, per language."""
 
-    n: Identity[Count] = 64
+    prompts_per_language: Identity[Count] = 64
     """Prompts for each language; the gate asks for at least 64."""
     waive_prompts: Identity[Flag] = False
     """Decide from fewer than 64 prompts in a language, as a demonstration; the report says so."""

@@ -210,10 +210,10 @@ def _prompts(config: EvaluateConfig, source: Prepared) -> list[Prompt]:
 
 
 def _gate_prompts(config: EvaluateConfig) -> list[Prompt]:
-    """`gate.n` prompts for each language, of the kind that GRPO would train on."""
+    """`gate.prompts_per_language` prompts for each language, of the kind that GRPO would train on."""
     from lingoss.data import grpo_prompts
 
-    return grpo_prompts(config.gate.n, config.seed, config.prompts.languages)
+    return grpo_prompts(config.gate.prompts_per_language, config.seed, config.prompts.languages)
 
 
 def _first(rows: Sequence[Prompt], languages: Sequence[str], limit: int | None) -> list[Prompt]:

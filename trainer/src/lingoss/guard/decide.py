@@ -19,7 +19,7 @@ BOUND, PENDING, MISSING = "Bound", "Pending", "missing"
 _AFTER = {
     "sft-first": "train longer or on more examples in stage sft, then evaluate again",
     "saturated": "GRPO has nothing left to learn on these prompts, so serve the SFT run or ask harder ones",
-    "inconclusive": "evaluate again with more prompts (inference.evaluate.config.gate.n)",
+    "inconclusive": "evaluate again with more prompts (inference.evaluate.config.gate.prompts_per_language)",
     "target-met": "the SFT run is good enough, so go on with stage serve",
 }
 
