@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -92,6 +93,7 @@ def test_every_stage_schedules(name: str, release: Callable[..., Release], hardw
 def _life(one: Release, hardware: Shape, engines: list[str]) -> None:
     one.prepare()
     assert one.gpus() == 0
+    assert _stored(one) < 200_000
 
     one.stage("sft")
     _runs(one, "sft", *hardware.sft)
@@ -126,6 +128,12 @@ def _life(one: Release, hardware: Shape, engines: list[str]) -> None:
     one.uninstall()
     one.gone()
     assert one.claim()["status"]["phase"] == "Bound"
+
+
+def _stored(one: Release) -> int:
+    """Bytes of the largest Secret that Helm keeps of this release; the API server refuses one of 1 MiB."""
+    secrets = one.api.list("v1", "Secret", one.namespace, fieldSelector="type=helm.sh/release.v1")
+    return max(len(base64.b64decode(secret["data"]["release"])) for secret in secrets)
 
 
 def _engine(engine: str) -> list[str]:

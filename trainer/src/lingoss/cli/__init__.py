@@ -25,7 +25,7 @@ first steps
   lingoss score FILE.jsonl             reward and every term of it, for texts you have
 
 stages (each takes --config FILE.yaml, --set a.b=c and --dry-run)
-  prepare -> sft -> evaluate
+  prepare -> sft -> evaluate -> serve
 
 an evaluation by hand
   generate -> score -> report, compare, gate, accept
