@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from lingoss import prepare as preparing
 from lingoss import runs
 from lingoss.config import load
+from lingoss.sft.setting import resolve
 
 USER = 1000
 MODEL_CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "max_position_embeddings": 1024}
@@ -33,8 +35,10 @@ def model(folder: Path) -> None:
     give(folder)
 
 
-def prepare(root: Path, config: str) -> str:
-    """A finished prepare run of this config, made here instead of in a pod; answers its name."""
+def prepare(root: Path) -> str:
+    """A finished prepare run of the settings in simulated.yaml, made here instead of in a pod; answers its name."""
+    values = yaml.safe_load((Path(__file__).parent / "simulated.yaml").read_text(encoding="utf-8"))
+    config = yaml.safe_dump({"stage": "prepare", **values["storage"]["prepare"]["config"]})
     model = root / "incoming" / "tiny"
     settings = load("prepare", _written(root, "prepare", config), [f"root={root}", f"model.source={model}"])
     done = preparing.run(settings, None)
@@ -44,8 +48,9 @@ def prepare(root: Path, config: str) -> str:
 
 
 def sft(root: Path, config: str) -> str:
-    """A finished SFT run of this config; answers its name."""
-    return _trained(root, "sft", config, runs.find_parent(root, "sft", "auto").name)
+    """A finished SFT run of this config, under the name that a real pod would give it; answers its name."""
+    settings = load("sft", _written(root, "sft", config), [f"root={root}"])
+    return _trained(root, "sft", config, runs.find_parent(root, "sft", "auto").name, resolve(settings).data_digest)
 
 
 def grpo(root: Path, config: str) -> str:
@@ -73,9 +78,9 @@ def evaluation(root: Path, config: str, judged: str, outcome: str = "viable", ac
     return folder.name
 
 
-def _trained(root: Path, stage: str, config: str, parent: str) -> str:
+def _trained(root: Path, stage: str, config: str, parent: str, data: str = "planted") -> str:
     settings = load(stage, _written(root, stage, config), [f"root={root}"])
-    with runs.open_run(root, stage, settings, (parent,), "planted") as folder:
+    with runs.open_run(root, stage, settings, (parent,), data) as folder:
         folder.status("running", 1, 1)
         folder.adapter.mkdir()
         header = {"base_model.model.lora_A.weight": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}

@@ -131,7 +131,12 @@ class Release:
     def rendered(self, stage: str, *sets: str) -> str:
         """The trainer's config that a stage would have, before the cluster holds it."""
         things = self.objects(stage, *sets)
-        texts = {text for thing in things for key, text in (thing.get("data") or {}).items() if key == f"{stage}.yaml"}
+        texts = {
+            text.strip()
+            for thing in things
+            for key, text in (thing.get("data") or {}).items()
+            if key == f"{stage}.yaml"
+        }
         (text,) = texts
         return str(text)
 
@@ -224,7 +229,10 @@ class Release:
                         found.append(f"{kind}/{name}")
             return found
 
-        self.cluster.wait(f"nothing to be left of {self.name} in {self.namespace}", lambda: not left() or None, 90)
+        try:
+            self.cluster.wait(f"nothing to be left of {self.name} in {self.namespace}", lambda: not left(), 90)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; left: {left()}") from None
 
     def claim(self) -> Object:
         """The claim."""

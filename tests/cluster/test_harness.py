@@ -102,7 +102,7 @@ def running(cluster: LocalCluster, space: str, selector: str, count: int = 1) ->
         pods = cluster.api.list("v1", "Pod", space, labelSelector=selector)
         return pods if [pod["status"].get("phase") for pod in pods] == ["Running"] * count else None
 
-    return cluster.wait(f"{count} running pods with {selector} in {space}", check)
+    return cluster.wait(f"{count} running pods with {selector} in {space}", check, 120)
 
 
 def reason_of_waiting(cluster: LocalCluster, space: str, selector: str) -> str:
@@ -113,7 +113,7 @@ def reason_of_waiting(cluster: LocalCluster, space: str, selector: str) -> str:
         states = pod["status"].get("conditions") or []
         return next((s["message"] for s in states if s["type"] == "PodScheduled" and s["status"] == "False"), None)
 
-    return cluster.wait(f"the scheduler to refuse {selector} in {space}", check)
+    return cluster.wait(f"the scheduler to refuse {selector} in {space}", check, 120)
 
 
 def test_the_schemas_of_the_fast_tests_are_those_of_the_pinned_operators() -> None:

@@ -19,8 +19,6 @@ from cluster.changes import FLAG, config_maps, identities, no_hooks, now, pod_hi
 from cluster.release import Release
 
 P5, G6E = "p5-48xlarge", "g6e-48xlarge"
-STATES = {"Job": "running", "HyperPodPyTorchJob": "running", "RayJob": "queued or starting"}
-"""How the guard calls a workload of each kind whose simulated pods run: no Ray answers that the RayJob runs."""
 
 
 @pytest.fixture
@@ -34,8 +32,8 @@ def still(one: Release, stage: str, to: str) -> str:
     thing = one.workload(stage)
     kind, name = thing["kind"], thing["metadata"]["name"]
     return (
-        f"stage {stage} cannot be left for {to}, {kind} {name} is still {STATES[kind]}: wait until it has finished, "
-        f"or stop it with `kubectl delete {kind.lower()} {name}`, or pass {FLAG}"
+        f"stage {stage} cannot be left for {to}, {kind} {name} is still running: wait until it has finished, or "
+        f"stop it with `kubectl delete {kind.lower()} {name}`, or pass {FLAG}"
     )
 
 
@@ -44,7 +42,7 @@ def still(one: Release, stage: str, to: str) -> str:
     [
         pytest.param("sft", "sft.runtime=job", 1, 4, id="job"),
         pytest.param("sft", "sft.runtime=hyperpod", 1, 3, id="hyperpod-helm3"),
-        pytest.param("grpo", "grpo.engine=openrlhf", 2, 4, id="ray"),
+        pytest.param("grpo", "grpo.engine=openrlhf", 3, 4, id="ray"),
     ],
 )
 def test_a_running_stage_is_not_left(
@@ -53,6 +51,8 @@ def test_a_running_stage_is_not_left(
     one = release(P5, helm=helm, sets=[f"global.stage={stage}", choice])
     one.install()
     one.running(stage, pods)
+    if choice == "grpo.engine=openrlhf":
+        one.cluster.wait("the RayJob to run", lambda: _deployment(one) == "Running")
     before = identities(one, stage)
     refused = one.stage("evaluate", check=False)
     assert refusals(refused) == [still(one, stage, "evaluate")]
@@ -60,6 +60,10 @@ def test_a_running_stage_is_not_left(
     assert one.gpus() == 8
     assert one.revisions() == [(1, "deployed"), (2, "failed")]
     no_hooks(one)
+
+
+def _deployment(one: Release) -> str:
+    return str((one.workload("grpo").get("status") or {}).get("jobDeploymentStatus"))
 
 
 def test_force_ends_a_stage_and_frees_its_gpus_first(
@@ -103,9 +107,9 @@ def test_a_stage_needs_its_input(one_node: None, release: Callable[..., Release]
     (line,) = refusals(one.stage("sft", check=False))
     assert line == (
         "stage sft cannot start, sft needs a finished run of stage prepare below /lingoss/runs: run it first; "
-        f"unfinished: {unfinished} is failed (disk full), or pass {FLAG}"
+        f"unfinished: {unfinished} is stopped, or pass {FLAG}"
     )
-    planted.prepare(one.root, one.rendered("prepare"))
+    planted.prepare(one.root)
     run = planted.sft(one.root, one.rendered("sft"))
 
     gate = planted.evaluation(one.root, one.rendered("evaluate"), run, "sft-first")
@@ -124,19 +128,19 @@ def test_a_stage_needs_its_input(one_node: None, release: Callable[..., Release]
 
 
 def _unfinished(one: Release, config: str) -> str:
-    """A prepare run that was begun and failed; answers its name."""
+    """A prepare run that was begun and stopped; answers its name."""
     path = one.root.parent / "broken.yaml"
     path.write_text(config, encoding="utf-8")
     settings = load("prepare", path, [f"root={one.root}"])
-    folder = runs.open_run(one.root, "prepare", settings, (), "planted")
-    with folder:
-        folder.status("failed", 1, 2)
+    with runs.open_run(one.root, "prepare", settings, (), "planted") as folder:
+        folder.status("running", 1, 2)
     planted.give(one.root)
     return folder.name
 
 
 def test_a_failed_upgrade_leaves_the_stage_as_it_was(one_node: None, release: Callable[..., Release]) -> None:
     one = release(P5, sets=["global.stage=sft"])
+    planted.prepare(one.root)
     one.install()
     one.running("sft", 1)
     before = identities(one, "sft")
@@ -167,7 +171,7 @@ def test_serve_may_always_be_left(one_node: None, release: Callable[..., Release
     one = release(P5, sets=["global.stage=serve"])
     one.install()
     (server,) = one.running("serve", 1)
-    planted.prepare(one.root, one.rendered("prepare"))
+    planted.prepare(one.root)
     start = now(one.cluster)
     one.stage("evaluate")
     (sampler,) = one.running("evaluate", 1)
@@ -184,7 +188,7 @@ def test_going_back_trains_nothing_again(
     """Stage sft runs for real here: its pod finds the finished run, although it has no torch to train with."""
     layout_nodes("cpu", 1)
     one = release("local-cpu", helm=helm, sets=["global.stage=sft", f"sft.pod:={json.dumps(nodes.ON_REAL_NODE)}"])
-    planted.prepare(one.root, one.rendered("prepare"))
+    planted.prepare(one.root)
     run = planted.sft(one.root, one.rendered("sft"))
     files = _times(one.root / "runs" / run)
     one.install()
@@ -241,6 +245,7 @@ def _times(folder: Path) -> dict[str, int]:
 @pytest.mark.parametrize("helm", [4, 3])
 def test_more_memory_resumes_the_same_run(helm: int, one_node: None, release: Callable[..., Release]) -> None:
     one = release(P5, helm=helm, sets=["global.stage=sft"])
+    planted.prepare(one.root)
     one.install()
     one.running("sft", 1)
     before = (one.workload("sft")["metadata"], one.config("sft"), config_maps(one, "sft"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,12 @@ def ended(one: Release) -> float:
     one.gone()
     no_hooks(one)
     return time.monotonic() - start
+
+
+def restored(one: Release) -> None:
+    """After a refused change, as the notes say: the last revision is again what runs, or uninstall would leave that."""
+    one.upgrade()
+    assert one.revisions()[-1][1] == "deployed"
 
 
 def identity(thing: Object) -> str:
@@ -76,10 +83,10 @@ def test_uninstall_during_prepare_and_a_new_release(release: Callable[..., Relea
     one.prepare()
     assert identity(one.claim()) == claim
     (run,) = (one.root / "runs").glob("prepare-*")
-    told = "prepared: lingoss-tests/one-tensor in /lingoss/models/"
+    told = "prepared: tiny in /lingoss/models/"
     first = one.logs("prepare")
     assert first.count(told) == 1
-    assert f"fetched: lingoss-tests/one-tensor ({run.name})" in first
+    assert f"fetched: tiny ({run.name})" in first
     done = (run / "DONE.json").stat().st_mtime_ns
 
     said = one.test()
@@ -112,7 +119,7 @@ def _fetching(one: Release) -> bool:
         pod["status"].get("initContainerStatuses") or []
         for pod in world.pods(one.api, one.namespace, one.name, "prepare")
     ]
-    return [list(state["state"]) for (state,) in states] == [["running"]]
+    return [[list(state["state"]) for state in one] for one in states] == [[["running"]]]
 
 
 def _is_test(pod: Object) -> bool:
@@ -142,6 +149,8 @@ def test_two_releases_in_one_namespace(
             assert policy["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/instance"] == one.name
         (line,) = refusals(one.stage("none", check=False))
         assert f"Job {one.workload('sft')['metadata']['name']} is still running" in line
+    restored(second)
+    assert [identity(pod) for pod in second.running("sft", 1)] == [identity(other)]
     assert not _names(first) & _names(second)
     before = identity(trainer), _names(first)
 
@@ -189,7 +198,7 @@ def test_one_name_in_two_namespaces(
     here.install("global.stage=sft")
     there.install("global.stage=none")
     for one in (here, there):
-        one.cluster.wait(f"the claim in {one.namespace} to be bound", lambda one=one: _bound(one))
+        one.cluster.wait(f"the claim in {one.namespace} to be bound", partial(_bound, one))
         assert one.claim()["spec"]["volumeName"] == f"{one.namespace}.lingoss-data"
     here.running("sft", 1)
     there.upgrade("test.resources.limits.memory=256Mi")  # its guard does not mind the job in the other namespace
@@ -197,6 +206,7 @@ def test_one_name_in_two_namespaces(
     assert "stage sft cannot be left for none" in line
     ended(there)
     here.running("sft", 1)
+    restored(here)
     ended(here)
     assert _bound(here)
     assert _bound(there)

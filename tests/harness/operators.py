@@ -13,11 +13,12 @@ import shutil
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from harness import cache, programs
-from harness.api import Api, Object, wait
+from harness.api import Api, ApiError, Object, wait
 from harness.cluster import LocalCluster
 from harness.hyperpod.definition import KIND, definition
 from harness.sandbox import Process
@@ -34,7 +35,8 @@ CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueue
 def manifests(name: str) -> list[Object]:
     """The released definitions (and webhooks) of `kuberay` or `kueue`, from the module that the program is built from.
 
-    They are kept as JSON, since the YAML (4 MB) takes seconds to read.
+    They are kept as JSON, since the YAML (4 MB) takes seconds to read; without descriptions and without KubeRay's
+    deprecated v1alpha1, which together are most of what the API server would work on at the start of each cluster.
     """
     if name == "kuberay":
         folder = programs.module_files("kubernetes", "github.com/ray-project/kuberay/ray-operator", "config/crd/bases")
@@ -45,21 +47,42 @@ def manifests(name: str) -> list[Object]:
     def make(target: Path) -> None:
         things: list[Object] = []
         for file in sorted(folder.rglob("*.yaml")):
-            things += yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+            things += map(_lean, yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
         (target / "manifests.json").write_text(json.dumps(things))
 
-    place = cache.entry("definitions", f"{name}-{folder.name}", make)
+    place = cache.entry("definitions", f"{name}-lean-{folder.name}", make)
     result: list[Object] = json.loads((place / "manifests.json").read_text())
     return result
 
 
+def _lean(thing: Object) -> Object:
+    if thing["kind"] == "CustomResourceDefinition":
+        thing["spec"]["versions"] = [v for v in thing["spec"]["versions"] if v["name"] != "v1alpha1"]
+        for version in thing["spec"]["versions"]:
+            _drop_descriptions(version["schema"])
+    return thing
+
+
+def _drop_descriptions(node: Any) -> None:
+    """Remove texts, not a property that is called description, whose value is a schema."""
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+        _drop_descriptions(child)
+    if isinstance(node, dict) and isinstance(node.get("description"), str):
+        del node["description"]
+
+
 def define(api: Api, definitions: list[Object]) -> None:
-    """Apply CustomResourceDefinitions and wait until the API server serves them."""
+    """Make CustomResourceDefinitions, or renew those that are there, and wait until the API server serves them."""
     for thing in definitions:
-        api.apply(thing)
+        try:
+            api.create(thing)  # not apply: it keeps account of every field, of which these have thousands
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            api.merge(thing, {"spec": thing["spec"]})
     for thing in definitions:
         name = thing["metadata"]["name"]
-        wait(f"the definition {name} to be established", 30, lambda name=name: _established(api, name))  # type: ignore[misc]
+        wait(f"the definition {name} to be established", 120, lambda name=name: _established(api, name))  # type: ignore[misc]
 
 
 def _established(api: Api, name: str) -> bool:
@@ -69,7 +92,7 @@ def _established(api: Api, name: str) -> bool:
 
 
 def _until_ready(
-    process: Process, cluster: LocalCluster, port: int, path: str = "/readyz", seconds: float = 60
+    process: Process, cluster: LocalCluster, port: int, path: str = "/readyz", seconds: float = 120
 ) -> None:
     """Wait until a program of the sandbox answers on its health port, or say how it ended."""
 
@@ -155,12 +178,12 @@ def kueue(cluster: LocalCluster) -> Process:
             f"--kubeconfig={cluster.inside_kubeconfig}",
         ],
     )
-    _until_ready(process, cluster, 18181, seconds=90)
+    _until_ready(process, cluster, 18181)
     # Only now: a webhook that nobody answers would refuse every Job.
     for thing in things:
         if thing["kind"] != "CustomResourceDefinition":
             api.apply(_by_address(thing, authority))
-    wait("Kueue's webhooks to answer", 30, lambda: _answers(api))
+    wait("Kueue's webhooks to answer", 60, lambda: _answers(api))
     return process
 
 

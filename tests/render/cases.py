@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""What the tests render: each layout in each stage (with each GRPO engine that fits it), and the variants of variants.yaml.
+"""What the tests render: each layout in each stage (with each GRPO engine that fits it), the variants of variants.yaml, and the examples.
 
 Nothing here names a layout, a stage or an engine: they are read from values/ and from the comments of values.yaml.
 """
@@ -93,6 +93,22 @@ def stages_of(layout: str) -> list[Case]:
     return made
 
 
+def flat(section: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Nested values by their full names, down to what the chart calls a value."""
+    found: dict[str, Any] = {}
+    for key, value in section.items():
+        name = f"{above}{key}"
+        found |= flat(value, f"{name}.") if values()[name].below else {name: value}
+    return found
+
+
+def example(name: str) -> list[Case]:
+    """Every stage of an example, which is laid over the base layout."""
+    given = flat(yaml.safe_load(charts.EXAMPLES[name].read_text()))
+    stages = words("global.stage")
+    return [Case(f"{name}-{stage}", charts.BASE, tuple({**given, "global.stage": stage}.items())) for stage in stages]
+
+
 MATRIX = [case for layout in charts.LAYOUTS for case in stages_of(layout)]
 EXTRA = [
     Case(
@@ -104,6 +120,7 @@ EXTRA = [
     )
     for name, entry in VARIANTS.items()
 ]
+EXTRA += [case for name in charts.EXAMPLES for case in example(name)]
 CASES = [*MATRIX, *EXTRA]
 # Enough for what does not depend on numbers: two layouts with all stages and engines, and the switches.
 FEW = [*stages_of(charts.BASE), *stages_of("local-cpu"), *EXTRA]

@@ -5,7 +5,8 @@
     refusal("g5-12xlarge", {"sft.nodes": 99})            the message of a render that must fail
     pods(manifests)                                      every pod template, wherever it stands
 
-A render is run once for each set of arguments; its text lies in `CACHE`, which the workers of pytest-xdist share.
+A render is run once for each state of the chart and each set of arguments; its text is kept beside the tools of the
+harness, where all workers of pytest-xdist find it, and the next run of the tests too.
 """
 
 import copy
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -23,16 +25,19 @@ from typing import Any
 
 import yaml
 
+from harness import cache as tool_cache
 from harness import helm
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "lingoss"
-LAYOUTS = {file.stem: file for file in sorted((ROOT / "values").glob("*.yaml"))}
+# `make push-images` writes values/images.yaml beside the layouts.
+LAYOUTS = {file.stem: file for file in sorted((ROOT / "values").glob("*.yaml")) if file.stem != "images"}
+EXAMPLES = {file.stem: file for file in sorted((ROOT / "values" / "examples").glob("*.yaml"))}
 BASE = "g6e-12xlarge"
 KUBERNETES = "1.34.0"
 # What a cluster with all operators answers; the chart reads it only to name a missing CRD.
 APIS = ("ray.io/v1", "kueue.x-k8s.io/v1beta2", "sagemaker.amazonaws.com/v1")
-CACHE = Path(tempfile.gettempdir()) / f"lingoss-renders-{os.getuid()}"  # pytest sets a folder of its own
+RENDERS = tool_cache.root() / "renders"
 
 Manifest = dict[str, Any]
 Values = Mapping[str, Any]
@@ -117,20 +122,23 @@ def text(
     upgrade: bool = False,
 ) -> str:
     """What `helm template` prints for a layout file and values on top of it. Raises RenderError with Helm's message."""
-    arguments = ["template", release, str(chart), "--namespace", namespace, "--kube-version", kubernetes]
+    arguments = ["--namespace", namespace, "--kube-version", kubernetes]
     spelled = f"sagemaker.amazonaws.com/v1/{(values or {}).get('sft.hyperpod.kind', 'HyperPodPyTorchJob')}"
     arguments += [
         argument for api in ((*APIS, spelled) if apis is None else apis) for argument in ("--api-versions", api)
     ]
     arguments += ["--is-upgrade"] if upgrade else []
-    return _run(version, chart, layout, values, arguments)
+    return _helm(version, ["template", release], chart, layout, values, arguments)
 
 
 def notes(layout: str | None, values: Values | None = None, *, namespace: str = "lingoss") -> str:
-    """What NOTES.txt says after an install. Raises RenderError. (`helm template` does not print it; Helm 4 does without a cluster.)"""
-    wanted = {**(values or {}), "global.checkCRDs": False}  # an install asks the cluster, and there is none
-    arguments = ["install", "lingoss", str(CHART), "--namespace", namespace, "--dry-run=client", "--hide-secret"]
-    _, mark, said = _run(4, CHART, layout, wanted, arguments).partition("\nNOTES:\n")
+    """What NOTES.txt says after an install. Raises RenderError.
+
+    `helm template` does not print it; `helm install --dry-run` does, with Helm 4 without a cluster.
+    """
+    wanted = {**(values or {}), "global.checkCRDs": False}
+    arguments = ["--namespace", namespace, "--dry-run=client", "--hide-secret"]
+    _, mark, said = _helm(4, ["install", "lingoss"], CHART, layout, wanted, arguments).partition("\nNOTES:\n")
     if not mark:
         raise RenderError("Helm printed no NOTES")
     return said
@@ -156,46 +164,53 @@ def parsed(rendered: str) -> list[Manifest]:
     return [manifest for manifest in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if manifest]
 
 
-def _run(version: int, chart: Path, layout: str | None, values: Values | None, arguments: list[str]) -> str:
+def _helm(
+    version: int, verb: list[str], chart: Path, layout: str | None, values: Values | None, arguments: list[str]
+) -> str:
+    program = helm.helm4() if version == 4 else helm.helm3()
     given = json.dumps(nested(values or {}), sort_keys=True)
     file = LAYOUTS[layout].read_text() if layout else ""
-    key = json.dumps([_digest(chart), version, file, given, arguments]).encode()
-    return _cached(CACHE / hashlib.sha256(key).hexdigest(), version, layout, given, tuple(arguments))
+    key = json.dumps([str(program), verb, file, given, arguments]).encode()
+    files = ["-f", str(LAYOUTS[layout])] if layout else []
+    command = [str(program), *verb, str(chart), *arguments, *files, "-f", "-"]
+    return _kept(RENDERS / _digest(chart) / hashlib.sha256(key).hexdigest(), tuple(command), given)
 
 
 @cache
-def _cached(place: Path, version: int, layout: str | None, given: str, arguments: tuple[str, ...]) -> str:
+def _kept(place: Path, command: tuple[str, ...], given: str) -> str:
+    """What a command printed; kept in a file, so that it runs once however many tests and workers ask."""
     if place.exists():
-        status, _, kept = place.read_text().partition("\n")
+        status, _, said = place.read_text().partition("\n")
     else:
-        files = ["-f", str(LAYOUTS[layout])] if layout else []
-        program = helm.helm4() if version == 4 else helm.helm3()
+        # A render ends before Go's garbage matters: without its collection it takes a quarter less time.
+        environment = {**os.environ, "GOGC": "off"}
         done = subprocess.run(
-            [program, *arguments, *files, "-f", "-"],
-            check=False,
-            input=given,
-            text=True,
-            capture_output=True,
-            timeout=120,
-            env={**os.environ, "GOGC": "off"},  # a render ends before Go's garbage matters: a quarter less time
+            command, check=False, input=given, text=True, capture_output=True, timeout=120, env=environment
         )
-        status, kept = ("ok", done.stdout) if done.returncode == 0 else ("refused", done.stderr)
+        status, said = ("ok", done.stdout) if done.returncode == 0 else ("refused", done.stderr)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False) as half:
-            half.write(f"{status}\n{kept}")
+            half.write(f"{status}\n{said}")
         Path(half.name).rename(place)
     if status != "ok":
-        raise RenderError(kept.strip())
-    return kept
+        raise RenderError(said.strip())
+    return said
+
+
+def forget(keep: int = 4) -> None:
+    """Delete the renders of all but the newest few states of the chart."""
+    states = sorted(RENDERS.glob("*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in states[keep:]:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache
 def _digest(chart: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(chart.rglob("*")):
-        if file.is_file():
+        if file.is_file() and file.name != "README.md":
             digest.update(f"{file.relative_to(chart)}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 def pods(manifests: list[Manifest]) -> list[Pod]:

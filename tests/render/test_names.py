@@ -131,6 +131,13 @@ def test_the_label_of_a_repetition_renames_every_run(case: Case) -> None:
     assert not before & after
 
 
+@each(RUNNING)
+def test_another_queue_is_another_object(case: Case) -> None:
+    """Kueue refuses to move what it has admitted to another queue, and with it the whole upgrade."""
+    before, after = case.manifests({"global.queue.name": "one"}), case.manifests({"global.queue.name": "two"})
+    assert consistent(specs(before), specs(after)) == []
+
+
 @each(stages_of(charts.BASE))
 def test_two_releases_share_no_name(case: Case) -> None:
     one, other = case.manifests(release="one"), case.manifests(release="other")

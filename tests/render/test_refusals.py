@@ -59,13 +59,13 @@ def test_a_refusal_is_one_line_that_names_the_key_and_says_what_to_do(entry: dic
 
 
 def names(values: dict[str, Any]) -> set[str]:
-    """Each key, the sections that it stands in, and the keys inside its value."""
+    """Each key, its last word, the sections that it stands in, and the keys inside its value."""
     found: set[str] = set()
     for key, value in values.items():
         parts = key.split(".")
         found |= {".".join(parts[:depth]) + "." * (depth == 1) for depth in range(1, len(parts) + 1)}
-        found |= set(value) if isinstance(value, dict) else set()
-    return found - {"global."}
+        found |= {parts[-1], *(value if isinstance(value, dict) else ())}
+    return found - {"global.", "enabled"}
 
 
 def test_there_are_enough_of_them() -> None:

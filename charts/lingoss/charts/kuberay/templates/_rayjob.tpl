@@ -93,7 +93,9 @@ its image, variables, mounts and security context, so it is as restricted. */ -}
   "env" (include "kuberay.env" . | fromYamlArray)) | fromYaml -}}
 {{- $template := include "lingoss.podTemplate" (dict "ctx" .ctx "part" "grpo" "workload" $workload "config" $config
   "containers" (list $container) "gpus" $node.gpus) | fromYaml -}}
-{{- toYaml (dict "groupName" .name "replicas" $nodes "minReplicas" $nodes "maxReplicas" $nodes
+{{- /* The last two are what KubeRay writes into its RayJob. It owns the whole list then, and Helm 4, which applies on the
+server, would call every later upgrade a conflict if the chart's list were another. */ -}}
+{{- toYaml (dict "groupName" .name "replicas" $nodes "minReplicas" $nodes "maxReplicas" $nodes "numOfHosts" 1 "scaleStrategy" dict
   "rayStartParams" (dict "object-store-memory" (include "kuberay.objectStore" .ctx.Values.global.layout.shmGi))
   "template" $template) -}}
 {{- end -}}

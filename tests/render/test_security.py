@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT-0
+"""What no pod of any render may do: more than the restricted profile, ask the API, see a secret, reach the Hub."""
+
+import json
+import re
+from typing import Any
+
+import charts
+from charts import Pod, env
+
+from cases import CASES, Case, everywhere
+
+# Pod Security Standards, profile restricted.
+VOLUME_TYPES = {"configMap", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC")
+
+
+def unrestricted(pod: Pod) -> set[str]:
+    """Fields in which a pod is not as the restricted profile (and a read-only root filesystem) wants it."""
+    found: set[str] = set()
+    context = pod.spec.get("securityContext") or {}
+    found |= {name for name in HOST_FIELDS if pod.spec.get(name)}
+    found |= {
+        f"volume type {kind}"
+        for volume in pod.spec.get("volumes", [])
+        for kind in set(volume) - {"name"} - VOLUME_TYPES
+    }
+    found |= {f"pod {name}" for name in ("sysctls", "seLinuxOptions", "windowsOptions") if name in context}
+    if context.get("runAsNonRoot") is not True:
+        found.add("pod runAsNonRoot")
+    if context.get("runAsUser", 1) == 0 or context.get("runAsGroup", 1) == 0:
+        found.add("pod runAsUser or runAsGroup 0")
+    if context.get("seccompProfile") != {"type": "RuntimeDefault"}:
+        found.add("pod seccompProfile")
+    for container in pod.containers:
+        own = container.get("securityContext") or {}
+        allowed: dict[str, Any] = {
+            "allowPrivilegeEscalation": [False],
+            "readOnlyRootFilesystem": [True],
+            "privileged": [None, False],
+            "procMount": [None],
+            "runAsNonRoot": [None, True],
+            "seccompProfile": [None, {"type": "RuntimeDefault"}],
+            "seLinuxOptions": [None],
+        }
+        found |= {name for name, good in allowed.items() if own.get(name) not in good}
+        found |= {name for name in ("runAsUser", "runAsGroup") if own.get(name, 1) == 0}
+        capabilities = own.get("capabilities") or {}
+        if capabilities.get("drop") != ["ALL"]:
+            found.add("capabilities.drop")
+        if capabilities.get("add"):
+            found.add("capabilities.add")
+        if any("hostPort" in port for port in container.get("ports", [])):
+            found.add("hostPort")
+    return found
+
+
+@everywhere
+def test_every_pod_but_the_owner_job_meets_the_restricted_profile(case: Case) -> None:
+    assert {pod.name: unrestricted(pod) for pod in case.pods() if unrestricted(pod) and pod.part != "owner"} == {}
+
+
+def test_only_the_opt_in_owner_job_is_unrestricted_and_only_where_it_must() -> None:
+    asked = [case for case in CASES if case.values.get("storage.owner.create")]
+    owners = {case.name: [pod for pod in case.pods() if pod.part == "owner"] for case in CASES}
+    assert asked, "no variant switches storage.owner.create on"
+    assert {name: len(found) for name, found in owners.items() if found} == {case.name: 1 for case in asked}
+    for case in asked:
+        (owner,) = owners[case.name]
+        assert unrestricted(owner) <= {
+            "pod runAsNonRoot",
+            "pod runAsUser or runAsGroup 0",
+            "runAsNonRoot",
+            "runAsUser",
+            "runAsGroup",
+            "capabilities.add",
+        }
+        (container,) = owner.containers
+        assert set(container["securityContext"]["capabilities"]["add"]) <= {"CHOWN", "DAC_OVERRIDE", "FOWNER"}
+
+
+@everywhere
+def test_only_the_guard_that_asks_the_cluster_has_a_token_of_the_api(case: Case) -> None:
+    for pod in case.pods():
+        asks = any(container.get("command", [])[:3] == ["lingoss", "guard", "cluster"] for container in pod.containers)
+        assert pod.spec["automountServiceAccountToken"] is asks, pod.name
+        assert not asks or pod.part == "guard", pod.name
+        for volume in pod.spec.get("volumes", []):
+            for source in (volume.get("projected") or {}).get("sources", []):
+                assert "serviceAccountToken" not in source, f"{pod.name} volume {volume['name']}"
+
+
+@everywhere
+def test_only_the_guard_has_a_role_and_it_reads_only(case: Case) -> None:
+    manifests = case.manifests()
+    assert charts.of_kind(manifests, "ClusterRole", "ClusterRoleBinding") == []
+    guards = {pod.spec["serviceAccountName"] for pod in charts.pods(manifests) if pod.part == "guard"}
+    for binding in charts.of_kind(manifests, "RoleBinding"):
+        assert {subject["name"] for subject in binding["subjects"]} <= guards
+    for role in charts.of_kind(manifests, "Role"):
+        for rule in role["rules"]:
+            assert set(rule["verbs"]) <= {"get", "list"}, role["metadata"]["name"]
+            assert "secrets" not in rule["resources"], role["metadata"]["name"]
+            assert "*" not in [*rule["resources"], *rule["apiGroups"]], role["metadata"]["name"]
+
+
+@everywhere
+def test_secrets_reach_only_the_fetch_container_of_prepare_and_the_key_of_serve(case: Case) -> None:
+    for pod in case.pods():
+        assert not [volume for volume in pod.spec.get("volumes", []) if "secret" in volume], pod.name
+        for container in pod.containers:
+            assert not [source for source in container.get("envFrom") or [] if "secretRef" in source], pod.name
+            named = {
+                name for name, value in env(container).items() if isinstance(value, dict) and "secretKeyRef" in value
+            }
+            if pod.part == "prepare" and container["name"] == "fetch":
+                secret = case.values.get("storage.prepare.token.secretName", "hf-token")
+                assert named == ({"HF_TOKEN"} if secret else set()), pod.name
+            elif pod.part == "serve":
+                assert len(named) <= 1, pod.name
+            else:
+                assert named == set(), f"{pod.name} {container['name']}"
+
+
+@everywhere
+def test_no_secret_is_written_out(case: Case) -> None:
+    for pod in case.pods():
+        for container in pod.containers:
+            for name, value in env(container).items():
+                assert not (isinstance(value, str) and re.search("TOKEN$|SECRET|PASSWORD|API_KEY", name)), (
+                    f"{pod.name} {container['name']} {name}"
+                )
+    assert not re.search(r"\bhf_[A-Za-z0-9]{8}", json.dumps(case.manifests()))
+
+
+@everywhere
+def test_only_prepare_may_ask_the_hub(case: Case) -> None:
+    for pod in case.pods():
+        for container in pod.containers:
+            online = pod.part == "prepare" and container["name"] == "fetch"
+            assert (env(container).get("HF_HUB_OFFLINE") != "1") is online, f"{pod.name} {container['name']}"
+
+
+@everywhere
+def test_every_container_can_write_tmp_and_nothing_else_of_its_image(case: Case) -> None:
+    for pod in case.pods():
+        for container in pod.containers:
+            assert "/tmp" in [mount["mountPath"] for mount in container["volumeMounts"]], (
+                f"{pod.name} {container['name']}"
+            )
