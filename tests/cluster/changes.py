@@ -7,11 +7,10 @@ import json
 import re
 import subprocess
 
-from harness.api import Object
-from harness.cluster import LocalCluster
-
 from cluster import world
 from cluster.release import Release
+from harness.api import Object
+from harness.cluster import LocalCluster
 
 FLAG = "--set guard.force=true"
 HOOK_KINDS = (
@@ -42,8 +41,8 @@ def refusals(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def no_hooks(one: Release) -> None:
-    """Wait until no object of the guard is left."""
-    selector = f"app.kubernetes.io/instance={one.name},app.kubernetes.io/component=guard"
+    """Wait until no object of a hook is left."""
+    selector = f"app.kubernetes.io/instance={one.name},app.kubernetes.io/component in (guard,cleanup)"
 
     def left() -> list[str]:
         things = [thing for kind in HOOK_KINDS for thing in one.api.list(*kind, one.namespace, labelSelector=selector)]
@@ -67,4 +66,6 @@ def pod_history(cluster: LocalCluster, namespace: str, since: str) -> list[tuple
 def config_maps(one: Release, stage: str) -> list[str]:
     """Names of the ConfigMaps of a stage."""
     selector = f"app.kubernetes.io/instance={one.name},app.kubernetes.io/component={stage}"
-    return [thing["metadata"]["name"] for thing in one.api.list("v1", "ConfigMap", one.namespace, labelSelector=selector)]
+    return [
+        thing["metadata"]["name"] for thing in one.api.list("v1", "ConfigMap", one.namespace, labelSelector=selector)
+    ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from lingoss import prepare as preparing
 from lingoss import runs
 from lingoss.config import load

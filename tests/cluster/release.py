@@ -70,9 +70,9 @@ class Release:
         """`helm install` with the layout's values."""
         return self._helm("install", *self._files(), *_sets([*self.sets, *sets]), check=check)
 
-    def upgrade(self, *sets: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def upgrade(self, *sets: str, check: bool = True, flags: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
         """`helm upgrade --reset-then-reuse-values`, as the README says."""
-        return self._helm("upgrade", "--reset-then-reuse-values", *_sets(sets), check=check)
+        return self._helm("upgrade", "--reset-then-reuse-values", *flags, *_sets(sets), check=check)
 
     def stage(self, name: str, *sets: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Upgrade to a stage."""
@@ -84,8 +84,9 @@ class Release:
         return self.cluster.helm(*command, version=self.version, check=check)
 
     def test(self) -> str:
-        """`helm test`; what its pod said."""
-        return self.cluster.helm("test", self.name, "--namespace", self.namespace, version=self.version).stdout
+        """`helm test`; what Helm and its pod said. Helm 4 prints the pod's log to stderr."""
+        done = self.cluster.helm("test", self.name, "--namespace", self.namespace, version=self.version)
+        return done.stdout + done.stderr
 
     def uninstall(self) -> subprocess.CompletedProcess[str]:
         """`helm uninstall`, waiting for what Helm itself waits for."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""Who may ask the API server for what: the guard for its list while its hook runs, nobody else for anything."""
+"""Who may ask the API server for what: the hooks for their lists while they run, nobody else for anything."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from harness import nodes
-from harness.api import Object
-from harness.cluster import LocalCluster
 
 from cluster import planted, world
 from cluster.changes import no_hooks
 from cluster.release import IMAGE, Release
+from harness import nodes
+from harness.api import Object
+from harness.cluster import LocalCluster
 
 P5 = "p5-48xlarge"
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -25,6 +25,11 @@ GUARD: Rights = {
     ("rayjobs.ray.io", ""): {"get", "list"},
     ("hyperpodpytorchjobs.sagemaker.amazonaws.com", ""): {"get", "list"},
     ("persistentvolumeclaims", "lingoss-data"): {"get"},
+}
+CLEANUP: Rights = {
+    ("jobs.batch", ""): {"list", "delete"},
+    ("rayjobs.ray.io", ""): {"list", "delete"},
+    ("hyperpodpytorchjobs.sagemaker.amazonaws.com", ""): {"list", "delete"},
 }
 DENIED = (
     "get secrets",
@@ -47,7 +52,9 @@ DENIED = (
 
 def rights(cluster: LocalCluster, namespace: str, account: str, where: str = "") -> Rights:
     """What `kubectl auth can-i --list` says that an account may do: (resource or URL, name) -> verbs."""
-    listed = cluster.kubectl("auth", "can-i", "--list", "--no-headers", *_as(namespace, account), "-n", where or namespace)
+    listed = cluster.kubectl(
+        "auth", "can-i", "--list", "--no-headers", *_as(namespace, account), "-n", where or namespace
+    )
     found: Rights = {}
     for line in listed.splitlines():
         match = re.fullmatch(r"(\S*)\s+\[(.*?)\]\s+\[(.*?)\]\s+\[(.*?)\]\s*", line)
@@ -65,7 +72,9 @@ def beyond_everyone(cluster: LocalCluster, namespace: str, account: str, where: 
     everyone = rights(cluster, namespace, "nobody-knows-me", where)
     assert ("selfsubjectreviews.authentication.k8s.io", "") in everyone
     mine = rights(cluster, namespace, account, where)
-    return {what: verbs - everyone.get(what, set()) for what, verbs in mine.items() if verbs - everyone.get(what, set())}
+    return {
+        what: verbs - everyone.get(what, set()) for what, verbs in mine.items() if verbs - everyone.get(what, set())
+    }
 
 
 def has_token(pod: Object) -> bool:
@@ -91,13 +100,19 @@ def helm() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def _held() -> str:
-    """Values that make each pod of the guard wait until somebody writes /tmp/go in it."""
+def _held(part: str = "guard") -> str:
+    """Values that make each pod of a hook wait until somebody writes /tmp/go in it."""
     security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     limits = {"memory": "64Mi"}
     command = ["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.1; done"]
-    hold = {"name": "hold", "image": IMAGE, "command": command, "securityContext": security, "resources": {"limits": limits}}
-    return f"guard.pod:={json.dumps(nodes.ON_REAL_NODE | {'initContainers': [hold]})}"
+    hold = {
+        "name": "hold",
+        "image": IMAGE,
+        "command": command,
+        "securityContext": security,
+        "resources": {"limits": limits},
+    }
+    return f"{part}.pod:={json.dumps(nodes.ON_REAL_NODE | {'initContainers': [hold]})}"
 
 
 def test_the_guard_can_do_what_it_must_and_no_more(
@@ -129,8 +144,23 @@ def test_the_guard_can_do_what_it_must_and_no_more(
     assert beyond_everyone(one.cluster, space, account) == {}
 
 
+def test_the_cleanup_can_do_what_it_must_and_no_more(release: Callable[..., Release], helm: ThreadPoolExecutor) -> None:
+    one = release(P5, sets=["global.stage=none", _held("cleanup")])
+    one.install()
+    space, account = one.namespace, f"{one.fullname}-cleanup"
+
+    uninstall = helm.submit(one.uninstall)
+    pod = _guard(one, "cleanup")
+    assert has_token(pod)
+    assert beyond_everyone(one.cluster, space, account) == CLEANUP
+    assert beyond_everyone(one.cluster, space, account, "default") == {}
+    _go(one, pod)
+    assert uninstall.result(120).returncode == 0
+    no_hooks(one)
+
+
 def _guard(one: Release, name: str) -> Object:
-    """The pod of one of the hook's jobs, once it waits."""
+    """The pod of one of the hooks' jobs, once it waits."""
     selector = f"batch.kubernetes.io/job-name={one.fullname}-{name}"
 
     def waiting() -> Object | None:
@@ -148,7 +178,7 @@ def _go(one: Release, pod: Object) -> None:
     one.cluster.kubectl("exec", name, "--namespace", one.namespace, "--container", "hold", "--", "touch", "/tmp/go")
 
 
-STAGES = (
+STAGES: tuple[tuple[str, list[str], set[str]], ...] = (
     ("prepare", [], {"prepare"}),
     ("sft", ["sft.runtime=job"], {"sft"}),
     ("sft", ["sft.runtime=hyperpod"], {"sft"}),
@@ -168,7 +198,9 @@ def test_no_pod_of_a_stage_has_a_token_and_no_account_a_right(machine: None, rel
         for part in parts:
             one.cluster.wait(f"pods of {part}", lambda part=part: world.pods(one.api, one.namespace, one.name, part))  # type: ignore[misc]
         if choice == ["grpo.engine=openrlhf"]:
-            one.cluster.wait("Ray's three kinds of pods", lambda: len(world.pods(one.api, one.namespace, one.name, "grpo")) == 3)
+            one.cluster.wait(
+                "Ray's three kinds of pods", lambda: len(world.pods(one.api, one.namespace, one.name, "grpo")) == 3
+            )
         for pod in one.api.list("v1", "Pod", one.namespace):
             name = pod["metadata"]["name"]
             assert pod["spec"]["automountServiceAccountToken"] is False, name

@@ -275,6 +275,7 @@ def ray_job(
 ) -> Object:
     """A RayJob with a head and one worker. `on` sends all pods somewhere, `worker` is what the worker asks for."""
     shm = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "512Mi"}}
+    limits = {"memory": "3Gi"}  # a head with its dashboard does not start in 1
 
     def template(name: str, resources: Object) -> Object:
         main = container(
@@ -282,7 +283,7 @@ def ray_job(
             image=image,
             imagePullPolicy="Never",
             env=[{"name": "RAY_AUTH_MODE", "value": "disabled"}],
-            resources={"requests": resources, "limits": {k: v for k, v in resources.items() if k != "cpu"}},
+            resources={"requests": resources, "limits": {k: v for k, v in resources.items() if k != "cpu"} | limits},
             volumeMounts=[{"name": "shm", "mountPath": "/dev/shm"}],
         )
         security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -333,7 +334,7 @@ def test_a_simulated_ray_job_under_kueue(cluster: LocalCluster, api: Api, space:
     nodes.finish(api, space, "job=blocker")
     head = running(cluster, space, "ray.io/node-type=head")[0]
     worker = running(cluster, space, "ray.io/node-type=worker,ray.io/group=rollout")[0]
-    assert head["spec"]["containers"][0]["resources"]["limits"] == {"memory": "1Gi"}
+    assert head["spec"]["containers"][0]["resources"]["limits"] == {"memory": "3Gi"}
     assert worker["spec"]["nodeName"] == "sim-g6e-12xlarge-0"
     assert worker["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "4"
     api.delete(thing)

@@ -95,7 +95,7 @@ def test_a_restricted_namespace_takes_the_pods_of_every_stage(release: Callable[
     assert [
         _admitted(one, pod) for thing in hyperpod if thing["kind"].startswith("HyperPod") for _, pod in _pods(thing)
     ] == [""]
-    parts = "Deployment/serve Deployment/shell Job/evaluate Job/grpo Job/guard Job/prepare Job/report Job/sft Pod/test RayJob/grpo"
+    parts = "Deployment/serve Deployment/shell Job/cleanup Job/evaluate Job/grpo Job/guard Job/prepare Job/report Job/sft Pod/test RayJob/grpo"
     assert asked == set(parts.split())
 
 

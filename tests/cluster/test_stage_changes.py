@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import nodes
-from harness.api import Object
-from lingoss import runs
-from lingoss.config import load
 
 from cluster import planted, world
 from cluster.changes import FLAG, config_maps, identities, no_hooks, now, pod_history, refusals
 from cluster.release import Release
+from harness import nodes
+from harness.api import Object
+from lingoss import runs
+from lingoss.config import load
 
 P5, G6E = "p5-48xlarge", "g6e-48xlarge"
 
@@ -135,7 +135,7 @@ def _unfinished(one: Release, config: str) -> str:
     with runs.open_run(one.root, "prepare", settings, (), "planted") as folder:
         folder.status("running", 1, 2)
     planted.give(one.root)
-    return folder.name
+    return str(folder.name)
 
 
 def test_a_failed_upgrade_leaves_the_stage_as_it_was(one_node: None, release: Callable[..., Release]) -> None:
@@ -201,8 +201,14 @@ def test_going_back_trains_nothing_again(
     (line,) = refusals(one.rollback(1, check=False))
     assert line == still(one, "evaluate", "sft")
     assert _names(one) == names
-    assert one.revisions() == [(1, "superseded"), (2, "deployed"), (3, "failed")]
     no_hooks(one)
+    # Helm does not close a rollback that a hook refuses, and takes no upgrade then: back to what is deployed, which is here.
+    assert one.revisions() == [(1, "superseded"), (2, "deployed"), (3, "pending-rollback")]
+    assert "another operation" in one.upgrade(check=False).stderr
+    before = identities(one, "evaluate")
+    one.rollback(2)
+    assert identities(one, "evaluate") == before
+    assert one.revisions()[-1] == (4, "deployed")
     one.finish("evaluate")
     one.finish("report")
     judged = one.judged(run)

@@ -10,18 +10,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness.api import Object
 
 from cluster import planted, world
 from cluster.changes import identities
+from cluster.queues import gpu_queue
 from cluster.release import CHART, Release
+from harness.api import Object
 
 P5 = "p5-48xlarge"
 DIGEST = "sha256:" + "a" * 64
 MEMORY = json.dumps({"limits": {"memory": "64Gi"}})
 # What belongs to each part alone: its memory, its pods' labels, its settings.
 OWN = {
-    "prepare": ["storage.prepare.retries=7", "storage.prepare.pod.labels.team=a", "storage.prepare.config.lock_wait=99"],
+    "prepare": [
+        "storage.prepare.retries=7",
+        "storage.prepare.pod.labels.team=a",
+        "storage.prepare.config.lock_wait=99",
+    ],
     "sft": [f"sft.resources:={MEMORY}", "sft.pod.labels.team=a", "sft.config.lora.rank=4"],
     "grpo": [f"grpo.resources:={MEMORY}", "grpo.pod.labels.team=a", "grpo.config.max_steps=7"],
     "evaluate": [
@@ -29,7 +34,11 @@ OWN = {
         "inference.evaluate.generate.pod.labels.team=a",
         "inference.evaluate.config.generate.k=2",
     ],
-    "serve": [f"inference.serve.resources:={MEMORY}", "inference.serve.pod.labels.team=a", "inference.serve.config.max_model_len=999"],
+    "serve": [
+        f"inference.serve.resources:={MEMORY}",
+        "inference.serve.pod.labels.team=a",
+        "inference.serve.config.max_model_len=999",
+    ],
 }
 # What is nobody's pod: policies, the guard, the shell, the image of the engine that does not run.
 NOBODY = [
@@ -56,7 +65,7 @@ def other_version(tmp_path: Path) -> Path:
     shutil.copytree(CHART, chart)
     for file in chart.rglob("Chart.yaml"):
         text = file.read_text(encoding="utf-8")
-        changed = re.sub(r'^(\s*(?:- )?(?:version|appVersion)): .*$', r'\1: "97.0.0"', text, flags=re.M)
+        changed = re.sub(r"^(\s*(?:- )?(?:version|appVersion)): .*$", r'\1: "97.0.0"', text, flags=re.M)
         assert changed != text
         file.write_text(changed, encoding="utf-8")
     return chart
@@ -103,7 +112,9 @@ def test_what_belongs_to_others_restarts_nothing(
 def test_a_ray_job_outlives_what_belongs_to_others(
     machine: None, release: Callable[..., Release], other_version: Path
 ) -> None:
-    one = release(P5, sets=["global.stage=grpo", "grpo.engine=openrlhf", "guard.enabled=false"])
+    # Without a tag of its own an image is the chart's appVersion, and another one is another pod.
+    image = "global.images.openrlhf.tag=test"
+    one = release(P5, sets=["global.stage=grpo", "grpo.engine=openrlhf", image, "guard.enabled=false"])
     one.install()
     one.cluster.wait("Ray's head and worker to run", lambda: len(_ray_pods(one)) == 2)
     before = one.workload("grpo")["metadata"]["uid"], _ray_pods(one)
@@ -113,6 +124,31 @@ def test_a_ray_job_outlives_what_belongs_to_others(
     one.chart = other_version
     one.upgrade()
     assert (one.workload("grpo")["metadata"]["uid"], _ray_pods(one)) == before
+
+
+@pytest.mark.parametrize(
+    ("stage", "choice", "flags"),
+    [
+        pytest.param("sft", "sft.runtime=job", [], id="job"),
+        pytest.param("sft", "sft.runtime=hyperpod", [], id="hyperpod"),
+        # Kueue writes into a list of the RayJob that the server takes as one value, so Helm 4 must not apply it there.
+        pytest.param("grpo", "grpo.engine=openrlhf", ["--server-side=false"], id="ray"),
+    ],
+)
+def test_a_queued_workload_outlives_what_belongs_to_others(
+    stage: str, choice: str, flags: list[str], machine: None, release: Callable[..., Release]
+) -> None:
+    one = release(P5, sets=[f"global.stage={stage}", choice, "guard.enabled=false", "global.queue.name=gpu-queue"])
+    with gpu_queue(one.api, one.namespace, 8):
+        one.install()
+        one.cluster.wait("the queue to admit it", lambda: one.gpus() == 8)
+        before = one.workload(stage)["metadata"]["uid"]
+        if flags:
+            refused = one.upgrade(*OWN["serve"], check=False)
+            assert 'conflict with "kueue"' in refused.stderr
+        one.upgrade(*OWN["serve"], flags=flags)
+        assert one.workload(stage)["metadata"]["uid"] == before
+        assert one.gpus() == 8
 
 
 def _ray_pods(one: Release) -> dict[str, str]:
@@ -141,7 +177,9 @@ RESTARTS: dict[str, Callable[[Object], object]] = {
     "sft.config.lora.rank=4": lambda pod: pod["metadata"]["name"],
     "sft.pod.labels.team=a": lambda pod: pod["metadata"]["labels"]["team"] == "a",
     "global.pod.annotations.team=b": lambda pod: pod["metadata"]["annotations"]["team"] == "b",
-    "global.network.nccl.debug=INFO": lambda pod: {"name": "NCCL_DEBUG", "value": "INFO"} in pod["spec"]["containers"][0]["env"],
+    "global.network.nccl.debug=INFO": lambda pod: (
+        {"name": "NCCL_DEBUG", "value": "INFO"} in pod["spec"]["containers"][0]["env"]
+    ),
     "global.user.uid=1234": lambda pod: pod["spec"]["securityContext"]["runAsUser"] == 1234,
     "global.run=again": lambda pod: pod["metadata"]["name"],
     "sft.runtime=hyperpod": lambda pod: pod["metadata"]["ownerReferences"][0]["kind"] == "HyperPodPyTorchJob",

@@ -103,7 +103,7 @@ def test_the_schema_needs_nothing_beside_it(chart: Path) -> None:
             "# A.\n# @config sft\na: {steps: 3}\n",
             "a breaks its own rule: a: Additional properties are not allowed ('steps'",
         ),
-        ("# A.\n# @config train\na: {}\n", "a has @config train: unknown stage 'train'"),
+        ("# A.\n# @config train\na: {}\n", "a has @config train: unknown stage train"),
         ("# A.\n# @config sft\n# @sets engine\na: {}\n", "a has @sets engine, which is no key of that config"),
         ("# A.\n# @like b.c\na: {}\n", "a has @like b.c, but there is no such value"),
         (
@@ -111,6 +111,7 @@ def test_the_schema_needs_nothing_beside_it(chart: Path) -> None:
             "a is an object with keys: put @enum, @min, @max or @pattern above the key",
         ),
         ("# A.\na: 1\n# A.\na: 2\n", "line 6: a is written twice: keep one"),
+        ("# A.\non: 1\n", "line 4: key on is no text for Helm"),
         ("# A.\ny: 1\n", "line 4: key y is no text for Helm (YAML 1.1)"),
         ("# A.\nsft: {}\n", "sft is an empty object"),
         ("# A.\na: [\n", "values.yaml: not valid YAML: "),

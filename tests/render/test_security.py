@@ -55,6 +55,10 @@ def unrestricted(pod: Pod) -> set[str]:
     return found
 
 
+RIGHTS = {"guard": {"get", "list"}, "cleanup": {"list", "delete"}}
+"""The parts that talk to the API, and the verbs that they may use."""
+
+
 @everywhere
 def test_every_pod_but_the_owner_job_meets_the_restricted_profile(case: Case) -> None:
     assert {pod.name: unrestricted(pod) for pod in case.pods() if unrestricted(pod) and pod.part != "owner"} == {}
@@ -80,26 +84,29 @@ def test_only_the_opt_in_owner_job_is_unrestricted_and_only_where_it_must() -> N
 
 
 @everywhere
-def test_only_the_guard_that_asks_the_cluster_has_a_token_of_the_api(case: Case) -> None:
+def test_only_the_hooks_that_ask_the_cluster_have_a_token_of_the_api(case: Case) -> None:
     for pod in case.pods():
-        asks = any(container.get("command", [])[:3] == ["lingoss", "guard", "cluster"] for container in pod.containers)
+        commands = [container.get("command", [])[:3] for container in pod.containers]
+        asks = ["lingoss", "guard", "cluster"] in commands or ["lingoss", "guard", "cleanup"] in commands
         assert pod.spec["automountServiceAccountToken"] is asks, pod.name
-        assert not asks or pod.part == "guard", pod.name
+        assert not asks or pod.part in RIGHTS, pod.name
         for volume in pod.spec.get("volumes", []):
             for source in (volume.get("projected") or {}).get("sources", []):
                 assert "serviceAccountToken" not in source, f"{pod.name} volume {volume['name']}"
 
 
 @everywhere
-def test_only_the_guard_has_a_role_and_it_reads_only(case: Case) -> None:
+def test_only_the_hooks_have_a_role_and_it_holds_what_they_do(case: Case) -> None:
     manifests = case.manifests()
     assert charts.of_kind(manifests, "ClusterRole", "ClusterRoleBinding") == []
-    guards = {pod.spec["serviceAccountName"] for pod in charts.pods(manifests) if pod.part == "guard"}
+    accounts = {pod.part: pod.spec["serviceAccountName"] for pod in charts.pods(manifests)}
     for binding in charts.of_kind(manifests, "RoleBinding"):
-        assert {subject["name"] for subject in binding["subjects"]} <= guards
+        part = binding["metadata"]["labels"]["app.kubernetes.io/component"]
+        assert [subject["name"] for subject in binding["subjects"]] == [accounts[part]]
     for role in charts.of_kind(manifests, "Role"):
         for rule in role["rules"]:
-            assert set(rule["verbs"]) <= {"get", "list"}, role["metadata"]["name"]
+            part = role["metadata"]["labels"]["app.kubernetes.io/component"]
+            assert set(rule["verbs"]) <= RIGHTS[part], role["metadata"]["name"]
             assert "secrets" not in rule["resources"], role["metadata"]["name"]
             assert "*" not in [*rule["resources"], *rule["apiGroups"]], role["metadata"]["name"]
 

@@ -52,6 +52,18 @@ class Cluster:
         self.objects += objects
         self.unknown -= {one["kind"] for one in objects}
 
+    def delete(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Delete one workload, as the API server does in the background."""
+        self.asked.append(f"DELETE {path}")
+        if self.answers:
+            return self.answers.pop(0)
+        plural, name = path.split("/")[-2:]
+        found = [o for o in self.objects if o["metadata"]["name"] == name and PLURALS[o["kind"]][1] == plural]
+        if not found or json.loads(body) != {"propagationPolicy": "Background"}:
+            return 404, status(404, "not found")
+        self.objects.remove(found[0])
+        return 200, status(200, "")
+
     def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
         self.asked.append(path)
         if self.answers:
@@ -96,7 +108,12 @@ def serving(cluster: Cluster, context: Any = None) -> Iterator[int]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            code, body = cluster.answer(self.path, self.headers)
+            self._send(*cluster.answer(self.path, self.headers))
+
+        def do_DELETE(self) -> None:
+            self._send(*cluster.delete(self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _send(self, code: int, body: bytes) -> None:
             if code == 0:  # hang up
                 self.close_connection = True
                 return

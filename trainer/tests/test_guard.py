@@ -300,3 +300,35 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     commands = ("lingoss guard cluster --release", "lingoss guard volume --stage")
     for word in ("--set guard.force=true", "exit status: 0 allowed; 1 refused", "`viable`", *commands):
         assert word in printed
+
+
+def test_cleanup_deletes_what_the_release_still_runs_and_nothing_else(
+    server: Api, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owned = workload("Job", "lingoss-grpo-1-submitter", "grpo", metadata={"ownerReferences": [{"kind": "RayJob"}]})
+    other = workload("Job", "other-sft-1", "sft", release="other")
+    cluster.add(
+        workload("Job", "lingoss-sft-1", "sft", status={"ready": 1}),
+        workload("RayJob", "lingoss-grpo-1", "grpo"),
+        owned,
+        other,
+    )
+
+    assert main(["guard", "cleanup", "--release", "lingoss", "--namespace", "team-a"]) == 0
+
+    assert cluster.objects == [owned, other]
+    assert capsys.readouterr().out == (
+        "deleted Job lingoss-sft-1 (running)\ndeleted RayJob lingoss-grpo-1 (queued or starting)\n"
+    )
+
+
+def test_cleanup_says_what_is_left_to_do_when_it_may_not(
+    server: Api, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.answers = [(500, b"{}")] * 20
+
+    assert main(["guard", "cleanup", "--release", "lingoss", "--namespace", "team-a"]) == 1
+
+    told = capsys.readouterr().out
+    assert told.startswith("workloads may be left: GET /apis/batch/v1/namespaces/team-a/jobs")
+    assert told.endswith("uninstall with --no-hooks and delete them by hand\n")

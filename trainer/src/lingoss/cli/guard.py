@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""`guard`: may a release change its stage? The chart runs it in two hooks before each upgrade and rollback."""
+"""`guard`: may a release change its stage? The chart runs it in hooks before upgrade, rollback and uninstall."""
 
 import argparse
 from pathlib import Path
@@ -13,16 +13,20 @@ Says whether a release may change to another stage, before Helm changes anything
   volume    to start sft or evaluate without a finished prepare run, or serve without a finished run to serve,
             to start grpo without a finished sft run, or when the last gate of that run is not `viable`.
 
-A stage whose own run is done may always be entered: it ends at once."""
+A stage whose own run is done may always be entered: it ends at once.
+
+  cleanup   stops what still runs, before an uninstall."""
 
 EPILOG = """\
 examples: lingoss guard cluster --release lingoss --namespace team-a --stage sft --workload lingoss-sft-1a2b3c4d \\
               --claim lingoss-data
           lingoss guard volume --stage sft --config /etc/lingoss/sft.yaml
+          lingoss guard cleanup --release lingoss --namespace team-a
 
 `cluster` runs in a pod whose account may list jobs, rayjobs and hyperpodpytorchjobs of the namespace and get the claim;
 kinds that the cluster does not know count as none. It mounts no volume: a pod that does never starts while the claim is
-not bound. `volume` asks only the run folders under the config's `root`, and only reads.
+not bound. `volume` asks only the run folders under the config's `root`, and only reads. `cleanup` deletes the release's
+jobs, rayjobs and hyperpodpytorchjobs: Helm would leave a running one behind when its last upgrade failed.
 
 exit status: 0 allowed; 1 refused, with one line that says why, what to do and which flag overrides.
 In the chart: `--set guard.force=true` overrides once, `--set guard.enabled=false` does without the guard."""
@@ -38,11 +42,10 @@ def add(commands: Any) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    questions = parser.add_subparsers(required=True, metavar="cluster|volume")
+    questions = parser.add_subparsers(required=True, metavar="cluster|volume|cleanup")
     title = "May the release leave its stage, and can the next one mount the volume?"
     cluster = questions.add_parser("cluster", help=title, description=title)
-    cluster.add_argument("--release", required=True, metavar="NAME", help="the Helm release")
-    cluster.add_argument("--namespace", required=True, metavar="NAME", help="its namespace")
+    _add_release(cluster)
     _add_stage(cluster, ("none", "prepare", "sft", "grpo", "evaluate", "serve"))
     cluster.add_argument(
         "--workload",
@@ -61,6 +64,16 @@ def add(commands: Any) -> None:
     _add_stage(volume, ("sft", "grpo", "evaluate", "serve"))
     volume.add_argument("--config", required=True, type=Path, metavar="FILE.yaml", help="settings of that stage")
     volume.set_defaults(run=_volume)
+
+    title = "Delete the run-once workloads of a release, before it is uninstalled."
+    cleanup = questions.add_parser("cleanup", help=title, description=title)
+    _add_release(cleanup)
+    cleanup.set_defaults(run=_cleanup)
+
+
+def _add_release(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--release", required=True, metavar="NAME", help="the Helm release")
+    parser.add_argument("--namespace", required=True, metavar="NAME", help="its namespace")
 
 
 def _add_stage(parser: argparse.ArgumentParser, stages: tuple[str, ...]) -> None:
@@ -84,3 +97,9 @@ def _volume(arguments: argparse.Namespace) -> int:
     from lingoss.guard import check_volume
 
     return check_volume(arguments.stage, arguments.config)
+
+
+def _cleanup(arguments: argparse.Namespace) -> int:
+    from lingoss.guard import clean_up
+
+    return clean_up(arguments.release, arguments.namespace)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""GET requests to the Kubernetes API from inside a pod, with the standard library alone."""
+"""Requests to the Kubernetes API from inside a pod, with the standard library alone."""
 
 import http.client
 import json
@@ -41,7 +41,15 @@ class Api:
     timeout: float = TIMEOUT
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object at `path`; None when there is no such resource (404).
+        """The object at `path`; None when there is no such resource (404). Fails as `request` does."""
+        return self.request("GET", path)
+
+    def delete(self, path: str) -> None:
+        """Delete the object at `path`, and then what it owns; one that is not there is fine. Fails as `request` does."""
+        self.request("DELETE", path, {"propagationPolicy": "Background"})
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any] | None:
+        """The server's answer; None when there is no such resource (404).
 
         Busy or unreachable servers are asked again for `patience` seconds. Raises LingossError, in one line, when that
         does not help, when access is denied, and on answers that are no JSON object.
@@ -49,24 +57,27 @@ class Api:
         start, pause = time.monotonic(), _PAUSE
         while True:
             try:
-                return self._once(path)
+                return self._once(method, path, body)
             except _Failed as error:
                 if time.monotonic() + pause - start >= min(error.patience, self.patience):
-                    raise LingossError(f"GET {path} at {self.server}: {error}") from error
+                    raise LingossError(f"{method} {path} at {self.server}: {error}") from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _once(self, path: str) -> dict[str, Any] | None:
+    def _once(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any] | None:
         # Read each time: the kubelet renews the token while the pod runs.
         headers = {"Authorization": f"Bearer {self._read('token').strip()}", "Accept": "application/json"}
-        request = urllib.request.Request(self.server + path, headers=headers)
+        data = None
+        if body is not None:
+            data, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+        request = urllib.request.Request(self.server + path, data, headers, method=method)
         # No proxy: a pod's proxy variables are for the world outside, and the token must not go there.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if self.server.startswith("https:"):
             handlers.append(urllib.request.HTTPSHandler(context=self._context()))
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=self.timeout) as answer:
-                body = answer.read()
+                text = answer.read()
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
@@ -78,7 +89,7 @@ class Api:
                 raise _Failed(f"its certificate is not trusted by {self.account / 'ca.crt'} ({reason})", 0.0) from error
             raise _Failed(f"no answer ({reason or type(reason).__name__})", self.patience) from error
         try:
-            found = json.loads(body)
+            found = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _Failed("the answer is not JSON: this is no Kubernetes API server", 0.0) from error
         if not isinstance(found, dict):

@@ -25,7 +25,7 @@ def list_workloads(api: Api, namespace: str, release: str) -> list[Workload]:
     selector = urlencode({"labelSelector": f"{INSTANCE}={release},{COMPONENT} in ({','.join(COMPONENTS)})"})
     found = []
     for kind in KINDS:
-        path = f"/apis/{kind.group}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
+        path = _path(kind, namespace)
         answer = api.get(f"{path}?{selector}")
         if answer is None and kind.built_in:
             raise LingossError(f"GET {path} at {api.server}: 404, this is no Kubernetes API server")
@@ -34,6 +34,12 @@ def list_workloads(api: Api, namespace: str, release: str) -> list[Workload]:
             raise LingossError(f"GET {path} at {api.server}: the answer holds no list of items")
         found += [_workload(kind, item) for item in items if not _is_owned(item)]
     return found
+
+
+def stop(api: Api, namespace: str, workload: Workload) -> None:
+    """Delete a workload with its pods. Raises LingossError when the API server does not let it."""
+    kind = next(kind for kind in KINDS if kind.name == workload.kind)
+    api.delete(f"{_path(kind, namespace)}/{quote(workload.name, safe='')}")
 
 
 def job_state(job: Object) -> str:
@@ -84,6 +90,10 @@ KINDS = (
     Kind("RayJob", "ray.io/v1", "rayjobs", ray_job_state),
     Kind("HyperPodPyTorchJob", "sagemaker.amazonaws.com/v1", "hyperpodpytorchjobs", hyperpod_state),
 )
+
+
+def _path(kind: Kind, namespace: str) -> str:
+    return f"/apis/{kind.group}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
 
 
 def _workload(kind: Kind, item: Object) -> Workload:
