@@ -95,8 +95,8 @@ def test_a_restricted_namespace_takes_the_pods_of_every_stage(release: Callable[
     assert [
         _admitted(one, pod) for thing in hyperpod if thing["kind"].startswith("HyperPod") for _, pod in _pods(thing)
     ] == [""]
-    parts = "Deployment/serve Deployment/shell Job/cleanup Job/evaluate Job/grpo Job/guard Job/prepare Job/report Job/sft Pod/test RayJob/grpo"
-    assert asked == set(parts.split())
+    jobs = {f"Job/{part}" for part in ("cleanup", "evaluate", "grpo", "guard", "prepare", "report", "sft")}
+    assert asked == jobs | {"Deployment/serve", "Deployment/shell", "Pod/test", "RayJob/grpo"}
 
 
 def test_a_restricted_namespace_refuses_the_owner_job(release: Callable[..., Release]) -> None:
