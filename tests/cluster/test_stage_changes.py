@@ -202,16 +202,13 @@ def test_going_back_trains_nothing_again(
     assert line == still(one, "evaluate", "sft")
     assert _names(one) == names
     no_hooks(one)
-    # Helm does not close a rollback that a hook refuses, and takes no upgrade then: back to what is deployed, which is here.
-    assert one.revisions() == [(1, "superseded"), (2, "deployed"), (3, "pending-rollback")]
-    assert "another operation" in one.upgrade(check=False).stderr
     before = identities(one, "evaluate")
-    one.rollback(2)
+    _close_the_refused_rollback(one)
     assert identities(one, "evaluate") == before
-    assert one.revisions()[-1] == (4, "deployed")
     one.finish("evaluate")
     one.finish("report")
-    judged = one.judged(run)
+    one.judged(run)
+    judged = one.config("evaluate")
 
     one.rollback(1)
     one.done("sft")
@@ -223,7 +220,7 @@ def test_going_back_trains_nothing_again(
 
     one.rollback(2)
     assert _names(one) == names
-    assert one.judged(run) == judged
+    assert one.config("evaluate") == judged
     one.running("evaluate", 1)
     one.finish("evaluate")
     one.finish("report")
@@ -233,6 +230,20 @@ def test_going_back_trains_nothing_again(
     assert one.workload("sft")["metadata"]["name"] == first["name"]
     assert _times(one.root / "runs" / run) == files
     assert {path.name for path in (one.root / "runs").glob("sft-*")} == {run}
+
+
+def _close_the_refused_rollback(one: Release) -> None:
+    """Helm leaves a rollback that a hook refuses pending, and takes no upgrade then."""
+    assert one.revisions() == [(1, "superseded"), (2, "deployed"), (3, "pending-rollback")]
+    assert "another operation" in one.upgrade(check=False).stderr
+    if one.version == 4:
+        one.rollback(2)
+        assert one.revisions()[-1] == (4, "deployed")
+        return
+    # Helm 3 cannot roll back to what is there: objects that its last revision does not know are a mistake to it.
+    secret = {"name": f"sh.helm.release.v1.{one.name}.v3", "namespace": one.namespace}
+    one.api.delete({"apiVersion": "v1", "kind": "Secret", "metadata": secret})
+    assert one.revisions() == [(1, "superseded"), (2, "deployed")]
 
 
 def _names(one: Release) -> set[str]:

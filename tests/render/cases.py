@@ -122,8 +122,10 @@ EXTRA = [
 ]
 EXTRA += [case for name in charts.EXAMPLES for case in example(name)]
 CASES = [*MATRIX, *EXTRA]
-# Enough for what does not depend on numbers: two layouts with all stages and engines, and the switches.
+# Enough where numbers do not matter: two layouts with all stages and engines, and the switches.
 FEW = [*stages_of(charts.BASE), *stages_of("local-cpu"), *EXTRA]
+# Enough where only the kind of the workload matters: the stages, and the variants with another kind.
+KINDS = [*stages_of(charts.BASE), *(case for case in EXTRA if VARIANTS.get(case.name, {}).get("kind"))]
 
 
 def each(cases: list[Case]) -> Callable[[Any], Any]:

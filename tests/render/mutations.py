@@ -40,6 +40,16 @@ SAMPLES: dict[str, Any] = {
 _STRINGS = ("mutant", "/mutant", "mutant/x", "17Gi", f"sha256:{'a' * 64}", "4242")
 
 
+STAGE_OF = {
+    "storage": "prepare",
+    "sft": "sft",
+    "grpo": "grpo",
+    "kuberay": "grpo",
+    "inference.evaluate": "evaluate",
+    "inference.serve": "serve",
+}
+
+
 @dataclass(frozen=True)
 class Leaf:
     """A value that a user can set: its full name, and the comment that describes it (elsewhere for @like)."""
@@ -107,17 +117,32 @@ def another(leaf: Leaf) -> Any:
     raise AssertionError(f"mutations.yaml must name another value for {leaf.name}")
 
 
+def stage_of(name: str) -> str | None:
+    """The stage to which a value belongs alone."""
+    for prefix, stage in STAGE_OF.items():
+        if name.startswith(f"{prefix}."):
+            return stage
+    return None
+
+
 def contexts(name: str) -> list[Case]:
-    """Renders in which a value may show: first those whose name shares most with the value's."""
-    parts = set(re.findall(r"[a-z]+", name.lower()))
-    return sorted(FEW, key=lambda case: -len(parts & set(re.findall(r"[a-z]+", case.name))))
+    """Renders in which a value may show: first those of its stage, and of them those whose name is most like its own."""
+    parts = set(re.findall(r"[a-z]+", name.lower())) | ({"openrlhf"} if name.startswith("kuberay.") else set())
+    stage = stage_of(name)
+    return sorted(
+        FEW,
+        key=lambda case: (
+            stage is not None and case.stage != stage,
+            -len(parts & set(re.findall(r"[a-z]+", case.name))),
+        ),
+    )
 
 
 @cache
 def effect(leaf: Leaf) -> tuple[Case, str] | None:
     """The first render that another value of the leaf changes, and how: `manifests`, `notes` or what Helm refused."""
     value = another(leaf)
-    cases = contexts(leaf.name)
+    cases = contexts(leaf.name)[: 12 if leaf.name in UNREAD else None]
     for case in cases:
         try:
             if case.text({leaf.name: value}) != case.text():

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import lingoss.config
-from cases import FEW, Case, each, everywhere, values
+from cases import KINDS, Case, each, everywhere, values
 
 CONFIGS = {name: value for name, value in values().items() if "config" in value.hints}
 
@@ -40,7 +40,7 @@ def test_the_trainer_parses_every_rendered_config(case: Case, tmp_path: Path) ->
         assert root == case.values.get("global.storage.mountPath", "/lingoss")
 
 
-@each([case for case in FEW if case.stage != "none"])
+@each([case for case in KINDS if case.stage != "none"])
 def test_the_label_of_a_repetition_reaches_the_config(case: Case, tmp_path: Path) -> None:
     stage = case.stage
     assert loaded(case, stage, tmp_path).run == "1"

@@ -8,7 +8,7 @@ from typing import Any
 import charts
 from charts import Pod
 
-from cases import EXTRA, MATRIX, Case, each, everywhere
+from cases import EXTRA, KINDS, MATRIX, Case, each, everywhere
 
 GPU = "nvidia.com/gpu"
 
@@ -21,7 +21,7 @@ def test_no_two_objects_have_the_same_name(case: Case) -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-@everywhere
+@each(KINDS)
 def test_objects_stand_in_the_namespace_of_the_release(case: Case) -> None:
     cluster_wide = {"PersistentVolume", "StorageClass"}
     for manifest in case.manifests(release="other-lingoss"):
@@ -29,7 +29,7 @@ def test_objects_stand_in_the_namespace_of_the_release(case: Case) -> None:
         assert manifest["metadata"].get("namespace") == wanted, charts.identifier(manifest)
 
 
-@everywhere
+@each(KINDS)
 def test_pods_carry_the_three_labels_that_select_them(case: Case) -> None:
     for pod in case.pods(release="other-lingoss"):
         assert pod.labels.get(SELECTED_BY[0]) == "lingoss", pod.name

@@ -12,7 +12,7 @@ import pytest
 from charts import Pod
 from mutations import POD, SAMPLES, contexts, workloads
 
-from cases import CASES, Case, values
+from cases import KINDS, Case, values
 
 KNOBS = [value.path[-1] for value in values()[POD].below]
 CHOSEN = {"priorityClassName": "mutant", "terminationGracePeriodSeconds": 4242}
@@ -123,7 +123,7 @@ def test_a_workloads_knob_is_added_to_that_of_all_pods_and_wins(workload: str, k
 
 
 def test_labels_that_select_pods_cannot_be_overwritten() -> None:
-    for case in CASES:
+    for case in KINDS:
         wrong = {f"{POD}.labels": {"app.kubernetes.io/component": "mine"}}
         for pod in case.pods(wrong):
             assert pod.part != "mine", pod.name

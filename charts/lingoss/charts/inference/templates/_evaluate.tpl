@@ -26,10 +26,10 @@
 {{- get (dict "generate" "evaluate" "report" "report") . -}}
 {{- end -}}
 
-{{- /* Name of a job of stage evaluate. Input: ctx, job (generate or report). */ -}}
+{{- /* Name of a job of stage evaluate; the queue is part of it, as in lingoss.distributedName. Input: ctx, job (generate or report). */ -}}
 {{- define "inference.jobName" -}}
-{{- $spec := include "inference.jobSpec" . -}}
-{{- include "lingoss.runOnceName" (dict "ctx" .ctx "part" (include "inference.jobPart" .job) "spec" $spec) -}}
+{{- $hashed := printf "%s\n%s" (include "inference.jobSpec" .) (include "lingoss.queueLabels" .ctx) -}}
+{{- include "lingoss.runOnceName" (dict "ctx" .ctx "part" (include "inference.jobPart" .job) "spec" $hashed) -}}
 {{- end -}}
 
 {{- /*
