@@ -4,7 +4,7 @@
 golden/<stage>[-<engine or runtime>].yaml        the whole render of each stage on the base layout
 golden/layouts/<layout>-<stage>[-<engine>].diff  what another layout changes in it
 golden/variants/<variant>.diff                   what a variant of variants.yaml changes in it
-golden/notes/<stage>[-<engine or runtime>].txt       what NOTES.txt says
+golden/notes/<stage>[-<engine or runtime>].txt   what NOTES.txt says
 
 `make golden` (or `python tests/render/golden.py`) rewrites them; test_golden.py compares byte by byte.
 """
@@ -12,6 +12,8 @@ golden/notes/<stage>[-<engine or runtime>].txt       what NOTES.txt says
 import difflib
 import re
 import sys
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -37,20 +39,29 @@ def text_of(case: Case, version: int) -> str:
     return HEAD + re.sub(r"\n\n+(?=---\n|\Z)", "\n", case.text(version=version))
 
 
-def wanted(version: int = 4) -> dict[str, str]:
-    """Every golden file with the text that it must have, as Helm `version` renders it."""
-    complete = [*stages_of(charts.BASE), *(case for case in EXTRA if case.name == base_of(case))]
-    whole = {base_of(case): text_of(case, version) for case in complete}
-    made = {f"{name}.yaml": text for name, text in whole.items()}
+@cache
+def files() -> dict[str, Callable[[int], str]]:
+    """Every golden file, and what makes the text that it must have from the version of Helm."""
+    complete = {base_of(case): case for case in stages_of(charts.BASE)}
+    complete |= {case.name: case for case in EXTRA if case.name == base_of(case)}
     others = [("layouts", case) for layout in charts.LAYOUTS if layout != charts.BASE for case in stages_of(layout)]
-    for folder, case in [*others, *(("variants", case) for case in EXTRA if case not in complete)]:
+    others += [("variants", case) for case in EXTRA if case.name not in complete]
+
+    def compared(case: Case, version: int) -> str:
         base = base_of(case)
-        made[f"{folder}/{case.name}.diff"] = difference(
-            whole.get(base, HEAD), text_of(case, version), f"golden/{base}.yaml", case.name
-        )
-    if version == 4:  # Helm 3 asks the cluster before it prints NOTES
-        made |= {f"notes/{base_of(case)}.txt": case.notes() for case in complete}
-    return made
+        old = text_of(complete[base], version) if base in complete else HEAD
+        return difference(old, text_of(case, version), f"golden/{base}.yaml", case.name)
+
+    return {
+        **{f"{name}.yaml": partial(text_of, case) for name, case in complete.items()},
+        **{f"{folder}/{case.name}.diff": partial(compared, case) for folder, case in others},
+        **{f"notes/{name}.txt": partial(notes_of, case) for name, case in complete.items()},
+    }
+
+
+def notes_of(case: Case, version: int) -> str:
+    """The notes by Helm 4: Helm 3 asks the cluster before it prints them."""
+    return case.notes()
 
 
 def difference(old: str, new: str, old_name: str, new_name: str) -> str:
@@ -61,7 +72,7 @@ def difference(old: str, new: str, old_name: str, new_name: str) -> str:
 
 def main() -> None:
     """Write all golden files and remove those that nothing renders any more."""
-    made = wanted()
+    made = {name: text(4) for name, text in files().items()}
     for file in FOLDER.rglob("*"):
         if file.is_file() and str(file.relative_to(FOLDER)) not in made:
             file.unlink()

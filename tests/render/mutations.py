@@ -48,6 +48,7 @@ STAGE_OF = {
     "inference.evaluate": "evaluate",
     "inference.serve": "serve",
 }
+SHOWN_BY = {"kuberay": {"grpo", "openrlhf", "server"}}  # words of renders that show a section with none of its words
 
 
 @dataclass(frozen=True)
@@ -126,16 +127,10 @@ def stage_of(name: str) -> str | None:
 
 
 def contexts(name: str) -> list[Case]:
-    """Renders in which a value may show: first those of its stage, and of them those whose name is most like its own."""
-    parts = set(re.findall(r"[a-z]+", name.lower())) | ({"openrlhf"} if name.startswith("kuberay.") else set())
+    """Renders in which a value may show: first those whose names share most words with its own."""
+    wanted = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)} | SHOWN_BY.get(name.split(".")[0], set())
     stage = stage_of(name)
-    return sorted(
-        FEW,
-        key=lambda case: (
-            stage is not None and case.stage != stage,
-            -len(parts & set(re.findall(r"[a-z]+", case.name))),
-        ),
-    )
+    return sorted(FEW, key=lambda case: (-len(wanted & set(re.findall(r"[a-z]+", case.name))), case.stage != stage))
 
 
 @cache

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT-0
 """What no pod of any render may do: more than the restricted profile, ask the API, see a secret, reach the Hub."""
 
+import copy
+import dataclasses
 import json
 import re
 from typing import Any
 
 import charts
+import pytest
 from charts import Pod, env
 
-from cases import CASES, Case, everywhere
+from cases import CASES, FEW, Case, everywhere
 
 # Pod Security Standards, profile restricted.
 VOLUME_TYPES = {"configMap", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
@@ -53,6 +56,40 @@ def unrestricted(pod: Pod) -> set[str]:
         if any("hostPort" in port for port in container.get("ports", [])):
             found.add("hostPort")
     return found
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("hostNetwork", True, "hostNetwork"),
+        ("hostPID", True, "hostPID"),
+        ("volumes", [{"name": "x", "hostPath": {"path": "/"}}], "volume type hostPath"),
+        ("volumes", [{"name": "x", "nfs": {"server": "x", "path": "/"}}], "volume type nfs"),
+        ("securityContext.runAsNonRoot", False, "pod runAsNonRoot"),
+        ("securityContext.runAsUser", 0, "pod runAsUser or runAsGroup 0"),
+        ("securityContext.seccompProfile", {"type": "Unconfined"}, "pod seccompProfile"),
+        ("securityContext.sysctls", [], "pod sysctls"),
+        ("initContainers.0.securityContext.allowPrivilegeEscalation", True, "allowPrivilegeEscalation"),
+        ("initContainers.0.securityContext.readOnlyRootFilesystem", None, "readOnlyRootFilesystem"),
+        ("containers.0.securityContext.privileged", True, "privileged"),
+        ("containers.0.securityContext.procMount", "Unmasked", "procMount"),
+        ("containers.0.securityContext.runAsNonRoot", False, "runAsNonRoot"),
+        ("containers.0.securityContext.runAsUser", 0, "runAsUser"),
+        ("containers.0.securityContext.seccompProfile", {"type": "Unconfined"}, "seccompProfile"),
+        ("containers.0.securityContext.capabilities.drop", [], "capabilities.drop"),
+        ("containers.0.securityContext.capabilities.add", ["IPC_LOCK"], "capabilities.add"),
+        ("containers.0.ports", [{"containerPort": 1, "hostPort": 1}], "hostPort"),
+    ],
+)
+def test_the_check_finds_each_breach(field: str, value: Any, found: str) -> None:
+    (pod,) = [pod for pod in FEW[1].pods() if pod.part == "prepare"]
+    spec = copy.deepcopy(pod.spec)
+    *above, last = field.split(".")
+    section: Any = spec
+    for key in above:
+        section = section[int(key)] if key.isdigit() else section[key]
+    section[last] = value
+    assert unrestricted(dataclasses.replace(pod, spec=spec)) == {found}
 
 
 RIGHTS = {"guard": {"get", "list"}, "cleanup": {"list", "delete"}}
