@@ -131,6 +131,8 @@ def train(root: Path, interval: float, answer: Connection) -> None:
 
 def idle(root: Path, answer: Connection) -> None:
     """Hold a run and wait for a signal."""
+    # A shell starts what it puts into the background with SIGINT ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with open_run(root, "sft", Config()) as run:
         run.status("running", 5, 10)
         answer.send(os.getpid())
