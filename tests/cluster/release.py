@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import itertools
 import re
 import subprocess
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from harness import nodes
 from harness.api import ApiError, Object
 from harness.cluster import LocalCluster
 
+_NUMBERS = itertools.count()
 IMAGE = "localhost/lingoss-toolbox:test"
 CHART = ROOT / "charts" / "lingoss"
 HERE = Path(__file__).parent
@@ -42,7 +44,8 @@ class Release:
         self.values = [ROOT / "values" / f"{layout}.yaml", *values, HERE / "simulated.yaml"]
         self.sets = list(sets)
         self.fullname = name if "lingoss" in name else f"{name}-lingoss"
-        self.volume_name = f"{namespace}.{name}"
+        # Cases of one test share a namespace's name, one after the other; their folders must not meet.
+        self.volume_name = f"{namespace}.{name}.{next(_NUMBERS)}"
         if volume:
             self.provide()
 

@@ -109,8 +109,8 @@ def reason_of_waiting(cluster: LocalCluster, space: str, selector: str) -> str:
     """Why the scheduler does not place the one pod that matches."""
 
     def check() -> str | None:
-        (pod,) = cluster.api.list("v1", "Pod", space, labelSelector=selector)
-        states = pod["status"].get("conditions") or []
+        pods = cluster.api.list("v1", "Pod", space, labelSelector=selector)
+        states = [state for pod in pods for state in pod["status"].get("conditions") or []]
         return next((s["message"] for s in states if s["type"] == "PodScheduled" and s["status"] == "False"), None)
 
     return cluster.wait(f"the scheduler to refuse {selector} in {space}", check, 120)

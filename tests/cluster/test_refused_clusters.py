@@ -195,10 +195,10 @@ def test_a_full_queue(
         )
         first.finish("sft")
         second.running("sft", 1)
-        second.upgrade()  # or uninstall would take away what the refused change holds, and leave the job
-        for one in (first, second):
-            one.uninstall()
-            one.gone()
+        first.uninstall()
+        first.gone()
+        second.uninstall()  # Helm's last revision of it is the refused one; the hook stops the job
+        cluster.wait("the second job to be gone", lambda: not world.workloads(cluster.api, namespace, "second"))
 
 
 # -- what is not there -------------------------------------------------------------------------------------------------
