@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import itertools
+import json
 import re
 import subprocess
 from collections.abc import Sequence
