@@ -15,7 +15,7 @@ import yaml
 from cluster import planted, world
 from cluster.world import ROOT
 from harness import nodes
-from harness.api import ApiError, Object
+from harness.api import Object
 from harness.cluster import LocalCluster
 
 _NUMBERS = itertools.count()
@@ -266,6 +266,3 @@ def layout(name: str) -> Object:
     values: Object = yaml.safe_load((ROOT / "values" / f"{name}.yaml").read_text(encoding="utf-8"))
     found: Object = values["global"]["layout"]
     return found
-
-
-__all__ = ["CHART", "IMAGE", "ApiError", "Release", "layout"]

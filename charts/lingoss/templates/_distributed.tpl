@@ -85,7 +85,7 @@ before, by a plan that loads no model. */ -}}
 {{- $template := include "lingoss.podTemplate" (dict "ctx" .ctx "part" .stage "workload" $values "containers" (list $main)
   "initContainers" $init "gpus" $node.gpus "config" $config "rest" $rest) | fromYaml -}}
 {{- /* A fault takes down the pods of all nodes, and each counts. */ -}}
-{{- $spec := include "lingoss.jobPolicy" (dict "main" .stage "backoffLimit" (mul $values.retries $pods) "deadlineSeconds" $values.deadlineSeconds) | fromYaml -}}
+{{- $spec := include "lingoss.jobPolicy" (dict "backoffLimit" (mul $values.retries $pods) "deadlineSeconds" $values.deadlineSeconds) | fromYaml -}}
 {{- $_ := set $spec "completionMode" "Indexed" -}}
 {{- $_ := set $spec "completions" $pods -}}
 {{- $_ := set $spec "parallelism" $pods -}}

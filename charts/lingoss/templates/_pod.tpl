@@ -209,8 +209,8 @@ A pod template (metadata and spec). Input:
 
 {{- /*
 The part of a Job's spec that all run-once Jobs share: what retries and what does not. Exit status 2 is input that the
-command refused, which no retry mends; a drained or preempted pod does not count as a failure. Input: main (name of the
-main container), backoffLimit, deadlineSeconds (0 = none). Returns a mapping as YAML.
+command refused, which no retry mends; a drained or preempted pod does not count as a failure. Input: backoffLimit,
+deadlineSeconds (0 = none). Returns a mapping as YAML.
 */ -}}
 {{- define "lingoss.jobPolicy" -}}
 {{- $policy := dict

@@ -69,6 +69,6 @@ release's whole folder, because a folder that the kubelet had to make for a moun
   "mounts" (list $mount)) | fromYaml -}}
 {{- $template := include "lingoss.podTemplate" (dict "ctx" .ctx "part" $part "workload" $workload "gpus" $gpus
   "config" $config "initContainers" (list $open) "containers" (list $main) "rest" (dict "restartPolicy" "Never")) | fromYaml -}}
-{{- $policy := include "lingoss.jobPolicy" (dict "main" $part "backoffLimit" $evaluate.retries) | fromYaml -}}
+{{- $policy := include "lingoss.jobPolicy" (dict "backoffLimit" $evaluate.retries) | fromYaml -}}
 {{- toYaml (merge $policy (dict "template" $template)) -}}
 {{- end -}}

@@ -26,6 +26,6 @@ ls -ld "$folder"` -}}
 {{- $template := include "lingoss.podTemplate" (dict
   "ctx" . "part" "owner" "workload" $owner "containers" (list $container)
   "rest" (dict "restartPolicy" "Never")) | fromYaml -}}
-{{- $policy := include "lingoss.jobPolicy" (dict "main" "owner" "backoffLimit" 3) | fromYaml -}}
+{{- $policy := include "lingoss.jobPolicy" (dict "backoffLimit" 3) | fromYaml -}}
 {{- toYaml (merge $policy (dict "template" $template)) -}}
 {{- end -}}

@@ -24,7 +24,7 @@
 {{- $template := include "lingoss.podTemplate" (dict
   "ctx" . "part" "prepare" "workload" $prepare "config" $config
   "initContainers" $init "containers" (list $convert) "rest" (dict "restartPolicy" "Never")) | fromYaml -}}
-{{- $policy := include "lingoss.jobPolicy" (dict "main" "convert" "backoffLimit" $prepare.retries) | fromYaml -}}
+{{- $policy := include "lingoss.jobPolicy" (dict "backoffLimit" $prepare.retries) | fromYaml -}}
 {{- toYaml (merge $policy (dict "template" $template)) -}}
 {{- end -}}
 
