@@ -18,10 +18,10 @@ test: env ## Lint, types, and all tests that need no cluster
 	@$(VENV)/python -m pytest -q -n auto -c tests/pytest.ini --rootdir tests tests/render $(ARGS)
 
 test-cluster: env ## The chart on a real API server: two layouts whole, the others scheduling only (Debian, root, go)
-	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests tests/harness tests/cluster -m "not full" $(ARGS)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster -m "not full" $(ARGS)
 
 test-all: test ## Everything, every layout whole; takes long
-	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests tests/harness tests/cluster $(ARGS)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster $(ARGS)
 
 golden: env ## Rewrite the rendered twins in tests/render/golden
 	@$(VENV)/python tests/render/golden.py

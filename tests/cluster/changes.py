@@ -10,7 +10,7 @@ import subprocess
 from cluster import world
 from cluster.release import Release
 from harness.api import Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 
 FLAG = "--set guard.force=true"
 HOOK_KINDS = (
@@ -51,12 +51,12 @@ def no_hooks(one: Release) -> None:
     one.cluster.wait(f"no hook object to be left in {one.namespace}: {left()}", lambda: not left(), 30)
 
 
-def now(cluster: LocalCluster) -> str:
+def now(cluster: Cluster) -> str:
     """The server's present, from which `pod_history` can tell."""
     return str(cluster.api.raw("GET", "/api/v1/pods", limit="1")["metadata"]["resourceVersion"])
 
 
-def pod_history(cluster: LocalCluster, namespace: str, since: str) -> list[tuple[str, Object]]:
+def pod_history(cluster: Cluster, namespace: str, since: str) -> list[tuple[str, Object]]:
     """Every change of a namespace's pods since then, in order: ADDED, MODIFIED or DELETED, and the pod as it was."""
     path = f"/api/v1/namespaces/{namespace}/pods?watch=1&resourceVersion={since}&timeoutSeconds=1"
     lines = cluster.kubectl("get", "--raw", path).splitlines()

@@ -16,10 +16,9 @@ from cluster import planted, world
 from cluster.world import ROOT
 from harness import nodes
 from harness.api import Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 
 _NUMBERS = itertools.count()
-IMAGE = "localhost/lingoss-toolbox:test"
 CHART = ROOT / "charts" / "lingoss"
 HERE = Path(__file__).parent
 
@@ -29,7 +28,7 @@ class Release:
 
     def __init__(
         self,
-        cluster: LocalCluster,
+        cluster: Cluster,
         namespace: str,
         name: str,
         layout: str,

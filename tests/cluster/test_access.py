@@ -12,10 +12,10 @@ import pytest
 
 from cluster import planted, world
 from cluster.changes import no_hooks
-from cluster.release import IMAGE, Release
-from harness import nodes
+from cluster.release import Release
+from harness import images, nodes
 from harness.api import Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 
 P5 = "p5-48xlarge"
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -50,7 +50,7 @@ DENIED = (
 )
 
 
-def rights(cluster: LocalCluster, namespace: str, account: str, where: str = "") -> Rights:
+def rights(cluster: Cluster, namespace: str, account: str, where: str = "") -> Rights:
     """What `kubectl auth can-i --list` says that an account may do: (resource or URL, name) -> verbs."""
     listed = cluster.kubectl(
         "auth", "can-i", "--list", "--no-headers", *_as(namespace, account), "-n", where or namespace
@@ -67,7 +67,7 @@ def _as(namespace: str, account: str) -> list[str]:
     return [f"--as=system:serviceaccount:{namespace}:{account}"]
 
 
-def beyond_everyone(cluster: LocalCluster, namespace: str, account: str, where: str = "") -> Rights:
+def beyond_everyone(cluster: Cluster, namespace: str, account: str, where: str = "") -> Rights:
     """What an account may do that an account which nobody has named in a Role may not."""
     everyone = rights(cluster, namespace, "nobody-knows-me", where)
     assert ("selfsubjectreviews.authentication.k8s.io", "") in everyone
@@ -107,7 +107,7 @@ def _held(part: str = "guard") -> str:
     command = ["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.1; done"]
     hold = {
         "name": "hold",
-        "image": IMAGE,
+        "image": images.TOOLBOX,
         "command": command,
         "securityContext": security,
         "resources": {"limits": limits},

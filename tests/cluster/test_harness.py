@@ -10,7 +10,7 @@ import pytest
 
 from harness import images, nodes
 from harness.api import Api, ApiError, Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 from harness.instances import INSTANCES
 from render.crds import make
 
@@ -21,19 +21,19 @@ RAY = Path(nodes.__file__).parent / "ray"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_node_of_each_type(cluster: LocalCluster) -> Iterator[None]:
+def one_node_of_each_type(cluster: Cluster) -> Iterator[None]:
     names = [name for kind in INSTANCES for name in nodes.add(cluster.api, kind, 1)]
     yield
     nodes.remove(cluster.api, names)
 
 
 @pytest.fixture
-def api(cluster: LocalCluster) -> Api:
+def api(cluster: Cluster) -> Api:
     return cluster.api
 
 
 @pytest.fixture
-def space(api: Api, request: pytest.FixtureRequest, cluster: LocalCluster) -> Iterator[str]:
+def space(api: Api, request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[str]:
     """A namespace of the test's own, enforcing the restricted profile."""
     name = request.node.name.split("[")[0].removeprefix("test_").replace("_", "-")[:50].rstrip("-")
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
@@ -95,7 +95,7 @@ def state(api: Api, thing: Object) -> str:
     return true[-1] if true else ""
 
 
-def running(cluster: LocalCluster, space: str, selector: str, count: int = 1) -> list[Object]:
+def running(cluster: Cluster, space: str, selector: str, count: int = 1) -> list[Object]:
     """Wait until exactly `count` pods match and all run; answers them."""
 
     def check() -> list[Object] | None:
@@ -105,7 +105,7 @@ def running(cluster: LocalCluster, space: str, selector: str, count: int = 1) ->
     return cluster.wait(f"{count} running pods with {selector} in {space}", check, 120)
 
 
-def reason_of_waiting(cluster: LocalCluster, space: str, selector: str) -> str:
+def reason_of_waiting(cluster: Cluster, space: str, selector: str) -> str:
     """Why the scheduler does not place the one pod that matches."""
 
     def check() -> str | None:
@@ -132,7 +132,7 @@ def test_a_node_has_the_figures_and_labels_of_its_type(api: Api, kind: str) -> N
     assert "taints" not in node["spec"]
 
 
-def test_a_job_binds_by_its_devices_and_runs_until_told(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_a_job_binds_by_its_devices_and_runs_until_told(cluster: Cluster, api: Api, space: str) -> None:
     api.create(job(space, "first", pod_spec(4, 1)))
     (pod,) = running(cluster, space, "job=first")
     assert pod["spec"]["nodeName"] == "sim-g6e-12xlarge-0"
@@ -148,7 +148,7 @@ def test_a_job_binds_by_its_devices_and_runs_until_told(cluster: LocalCluster, a
     running(cluster, space, "job=second")
 
 
-def test_an_exit_status_reaches_the_jobs_failure_policy(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_an_exit_status_reaches_the_jobs_failure_policy(cluster: Cluster, api: Api, space: str) -> None:
     rules = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}}]}
     refused = job(space, "refused", pod_spec(1, 0), podFailurePolicy=rules, backoffLimit=5)
     api.create(refused)
@@ -160,7 +160,7 @@ def test_an_exit_status_reaches_the_jobs_failure_policy(cluster: LocalCluster, a
     assert len(phases(api, space)) == 1, "no retry"
 
 
-def test_init_containers_are_done_and_sidecars_run(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_init_containers_are_done_and_sidecars_run(cluster: Cluster, api: Api, space: str) -> None:
     first = [container("fetch"), container("side", restartPolicy="Always")]
     api.create(job(space, "inits", pod_spec(0, 0, initContainers=first)))
     (pod,) = running(cluster, space, "job=inits")
@@ -168,7 +168,7 @@ def test_init_containers_are_done_and_sidecars_run(cluster: LocalCluster, api: A
     assert states == {"fetch": ["terminated"], "side": ["running"]}
 
 
-def test_an_unhealthy_node_takes_no_pods(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_an_unhealthy_node_takes_no_pods(cluster: Cluster, api: Api, space: str) -> None:
     nodes.set_health(api, "sim-g6e-12xlarge-0", "Unschedulable")
     try:
         api.create(job(space, "waits", pod_spec(1, 0)))
@@ -179,7 +179,7 @@ def test_an_unhealthy_node_takes_no_pods(cluster: LocalCluster, api: Api, space:
     running(cluster, space, "job=waits")
 
 
-def test_a_stopping_pod_keeps_its_devices_until_it_is_gone(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_a_stopping_pod_keeps_its_devices_until_it_is_gone(cluster: Cluster, api: Api, space: str) -> None:
     slow = job(space, "slow", pod_spec(4, 1))
     slow["spec"]["template"]["metadata"]["annotations"] = {nodes.STOP_AFTER: "3s"}
     api.create(slow)
@@ -192,7 +192,7 @@ def test_a_stopping_pod_keeps_its_devices_until_it_is_gone(cluster: LocalCluster
     assert phases(api, space, "job=slow") == {}
 
 
-def test_removed_nodes_take_their_pods_along(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_removed_nodes_take_their_pods_along(cluster: Cluster, api: Api, space: str) -> None:
     names = nodes.add(api, "ml.p4d.24xlarge", 2, group="spare")
     assert names == ["sim-spare-0", "sim-spare-1"]
     selector = {"sagemaker.amazonaws.com/instance-group-name": "spare"}
@@ -214,7 +214,7 @@ def test_hyperpod_refuses_a_misspelt_key(api: Api, space: str) -> None:
         api.apply(wrong)
 
 
-def test_hyperpod_job_from_creation_to_deletion(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_hyperpod_job_from_creation_to_deletion(cluster: Cluster, api: Api, space: str) -> None:
     thing = hyperpod_job(space, "train", 2, 2)
     api.create(thing)
     pods = running(cluster, space, "HPJob=train", 2)
@@ -249,7 +249,7 @@ def queue(api: Api, space: str, gpus: int) -> Object:
     return {"kueue.x-k8s.io/queue-name": space}
 
 
-def test_kueue_admits_one_job_and_holds_the_other(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_kueue_admits_one_job_and_holds_the_other(cluster: Cluster, api: Api, space: str) -> None:
     labels = queue(api, space, 4)
     plain = job(space, "plain", pod_spec(4, 1, nodeSelector={}), labels)
     api.create(plain)
@@ -320,7 +320,7 @@ def ray_job(
     }
 
 
-def test_a_simulated_ray_job_under_kueue(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_a_simulated_ray_job_under_kueue(cluster: Cluster, api: Api, space: str) -> None:
     labels = queue(api, space, 4)
     blocker = job(space, "blocker", pod_spec(4, 1), labels)
     api.create(blocker)
@@ -345,7 +345,7 @@ def _deployment(api: Api, space: str) -> str:
     return str(api.get("ray.io/v1", "RayJob", space, "ray").get("status", {}).get("jobDeploymentStatus", ""))
 
 
-def test_a_real_ray_job_succeeds(cluster: LocalCluster, api: Api, space: str) -> None:
+def test_a_real_ray_job_succeeds(cluster: Cluster, api: Api, space: str) -> None:
     image = cluster.image("localhost/lingoss-ray:1", RAY / "Containerfile", RAY, arguments={"BASE": images.base()})
     code = "import ray; ray.init(address='auto'); f = ray.remote(num_cpus=1)(lambda: 6 * 7); print('answer', ray.get(f.remote()))"
     thing = ray_job(space, image, f'python -c "{code}"', nodes.ON_REAL_NODE, {})

@@ -13,7 +13,7 @@ from cluster import world
 from cluster.queues import gpu_queue
 from cluster.release import Release, layout
 from harness.api import Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def hardware(layout_nodes: Callable[[str, int], list[str]], name: str) -> Shape:
 
 
 @pytest.fixture
-def queue(cluster: LocalCluster, namespace: str, hardware: Shape, name: str) -> Iterator[list[str]]:
+def queue(cluster: Cluster, namespace: str, hardware: Shape, name: str) -> Iterator[list[str]]:
     """A Kueue queue with exactly the layout's GPUs; the values that submit to it."""
     with gpu_queue(cluster.api, namespace, hardware.nodes * layout(name)["gpus"]) as submit:
         yield [submit]

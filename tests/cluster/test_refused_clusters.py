@@ -16,7 +16,7 @@ from cluster.queues import gpu_queue
 from cluster.release import Release
 from harness import nodes, operators
 from harness.api import ApiError, Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster, LocalCluster, OnlyLocalError, existing
 from harness.hyperpod.definition import definition
 
 G6E, P5 = "g6e-12xlarge", "p5-48xlarge"
@@ -171,7 +171,7 @@ def test_a_full_queue(
     namespace: str,
     layout_nodes: Callable[[str, int], list[str]],
     release: Callable[..., Release],
-    cluster: LocalCluster,
+    cluster: Cluster,
 ) -> None:
     layout_nodes("ml.p5.48xlarge", 2)
     with gpu_queue(cluster.api, namespace, 8) as submit:
@@ -184,7 +184,7 @@ def test_a_full_queue(
         said_by(
             second,
             ("describe", "workloads"),
-            "insufficient unused quota for nvidia.com/gpu in flavor a-full-queue, 8 more needed",
+            f"insufficient unused quota for nvidia.com/gpu in flavor {namespace}, 8 more needed",
         )
         assert second.workload("sft")["spec"]["suspend"] is True
         assert "Suspended" in told(second, "describe", f"job/{job['metadata']['name']}")
@@ -235,6 +235,8 @@ def test_without_its_key_the_server_says_which_secret_is_missing(release: Callab
 @pytest.fixture(scope="module")
 def bare_cluster() -> Iterator[LocalCluster]:
     """A real API server with no operator and no definition of theirs."""
+    if existing():
+        raise OnlyLocalError("a cluster of yours has the operators' definitions already")
     cluster = LocalCluster.boot()
     yield cluster
     cluster.stop()
@@ -272,7 +274,7 @@ def test_a_missing_definition_is_refused_by_name(bare_cluster: LocalCluster) -> 
     assert [thing["metadata"]["labels"]["app.kubernetes.io/component"] for thing in made] == ["sft"]
 
 
-def test_a_claim_that_stays_pending(cluster: LocalCluster, namespace: str, release: Callable[..., Release]) -> None:
+def test_a_claim_that_stays_pending(cluster: Cluster, namespace: str, release: Callable[..., Release]) -> None:
     one = release("local-cpu", volume=False, sets=["global.stage=none"])
     notes = one.install().stdout
     assert "claim lingoss-data" in notes

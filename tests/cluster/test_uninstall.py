@@ -15,7 +15,7 @@ from cluster import world
 from cluster.changes import no_hooks, refusals
 from cluster.release import Release, layout
 from harness.api import Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 
 GRACE = 30
 """Seconds that Kubernetes gives a process that does not heed SIGTERM."""
@@ -172,7 +172,7 @@ def _names(one: Release) -> set[str]:
 
 
 @pytest.fixture
-def static_volumes(cluster: LocalCluster) -> Iterator[None]:
+def static_volumes(cluster: Cluster) -> Iterator[None]:
     """The kept volumes of the releases of this test are taken away afterwards."""
     before = {thing["metadata"]["name"] for thing in cluster.api.list("v1", "PersistentVolume")}
     yield

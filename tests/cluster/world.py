@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.api import Api, ApiError, Object
-from harness.cluster import LocalCluster
+from harness.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
@@ -48,7 +48,7 @@ def held(api: Api, namespace: str, release: str, resource: str = GPU) -> int:
     return sum(demand(pod, resource) for pod in pods(api, namespace, release) if pod["spec"].get("nodeName"))
 
 
-def settled(cluster: LocalCluster, namespace: str, release: str, part: str, count: int) -> list[Object]:
+def settled(cluster: Cluster, namespace: str, release: str, part: str, count: int) -> list[Object]:
     """Wait until exactly `count` pods of a part run and none of the release waits; answers them."""
 
     def check() -> list[Object] | None:

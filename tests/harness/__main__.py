@@ -14,7 +14,7 @@ from pathlib import Path
 if not __package__:  # run as a folder
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from harness import cache, helm, images, programs
+from harness import cache, helm, images, operators, programs
 from harness.cache import HarnessError
 from harness.cluster import LocalCluster
 from harness.sandbox import Sandbox, clusters
@@ -43,9 +43,17 @@ def build(names: list[str], fresh: bool) -> None:
 
 
 def up() -> None:
-    """Start a cluster that stays until `down`, and print how to use it."""
+    """Start a furnished cluster that stays until `down`, and print how to use it."""
     cluster = LocalCluster.boot(bound=False)
-    print(f"export KUBECONFIG={cluster.kubeconfig}")
+    try:
+        operators.furnish(cluster)
+        cluster.load(images.toolbox(images.TOOLBOX))
+    except BaseException:
+        cluster.stop()
+        raise
+    volumes = cluster.folder / "volumes"
+    volumes.mkdir()
+    print(f"export KUBECONFIG={cluster.kubeconfig} LINGOSS_TEST_VOLUMES={volumes}")
     cache.say(f"logs: {cluster.folder}/logs; the end: python tests/harness down {cluster.sandbox.number}")
 
 

@@ -25,6 +25,14 @@ class OnlyLocalError(HarnessError):
     """Asked of a cluster of the user's what only a local one can do; a test that needs it is skipped there."""
 
 
+def existing() -> bool:
+    """Whether the tests are to use a cluster of the user's. Raises `HarnessError` for a word that means nothing."""
+    chosen = os.environ.get("LINGOSS_TEST_CLUSTER", "")
+    if chosen not in ("", "existing"):
+        raise HarnessError(f"LINGOSS_TEST_CLUSTER={chosen}: it may be `existing`, or unset for a local cluster")
+    return bool(chosen)
+
+
 class Cluster:
     """What both kinds of cluster can do. `kubeconfig` is an administrator's, `folder` is for scratch files."""
 
@@ -36,7 +44,7 @@ class Cluster:
     @contextmanager
     def start(cls) -> Iterator[Cluster]:
         """The user's cluster with `LINGOSS_TEST_CLUSTER=existing` and KUBECONFIG, else a local one, then torn down."""
-        if os.environ.get("LINGOSS_TEST_CLUSTER") == "existing":
+        if existing():
             kubeconfig = os.environ.get("KUBECONFIG")
             if not kubeconfig:
                 raise HarnessError("LINGOSS_TEST_CLUSTER=existing needs KUBECONFIG, the file of a throw-away cluster")
@@ -85,11 +93,45 @@ class Cluster:
 
     def load(self, archive: Path) -> None:
         """Make an image archive known to the nodes."""
-        raise OnlyLocalError(f"a cluster of yours cannot take {archive}: push the image and set it by values")
+        raise OnlyLocalError(f"a cluster of yours cannot take {archive}: give its nodes the image yourself")
+
+    def image(
+        self,
+        reference: str,
+        containerfile: Path,
+        context: Path,
+        inputs: Sequence[str] = (".",),
+        arguments: Mapping[str, str] | None = None,
+    ) -> str:
+        """Build an image (see `images.archive`) and import it into the real node; returns `reference`."""
+        self.load(images.archive(reference, containerfile, context, inputs, arguments))
+        return reference
 
     def volume(self, name: str, size: str = "10Gi", owner: int = 1000) -> Path:
-        """Make a PersistentVolume whose folder the test can see."""
-        raise OnlyLocalError(f"a cluster of yours has no volume {name} that a test on this machine can write")
+        """Make a PersistentVolume `name` (ReadWriteMany, no class) and return its folder, owned by `owner`.
+
+        A host path without node affinity: simulated nodes bind it too, and a test can plant files in the folder. On a
+        cluster of the user's that needs `LINGOSS_TEST_VOLUMES`, a folder that its real node sees under the same path.
+        """
+        folder = self._volumes() / name
+        folder.mkdir(parents=True)
+        os.chown(folder, owner, owner)
+        spec = {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteMany", "ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "",
+            "hostPath": {"path": str(folder), "type": "Directory"},
+        }
+        self.api.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
+        return folder
+
+    def _volumes(self) -> Path:
+        """Where volumes' folders lie."""
+        chosen = os.environ.get("LINGOSS_TEST_VOLUMES")
+        if not chosen:
+            raise OnlyLocalError("LINGOSS_TEST_VOLUMES is not set: a folder that this machine and the real node share")
+        return Path(chosen)
 
 
 class LocalCluster(Cluster):
@@ -147,39 +189,12 @@ class LocalCluster(Cluster):
         """Start a program inside the sandbox: 127.0.0.1 is the API server's. Its log is `logs/<name>.log`."""
         return self.sandbox.process(name, argv, env)
 
-    def image(
-        self,
-        reference: str,
-        containerfile: Path,
-        context: Path,
-        inputs: Sequence[str] = (".",),
-        arguments: Mapping[str, str] | None = None,
-    ) -> str:
-        """Build an image (see `images.archive`) and import it into the real node; returns `reference`."""
-        self.load(images.archive(reference, containerfile, context, inputs, arguments))
-        return reference
-
     def load(self, archive: Path) -> None:
         """Import an image archive into the real node."""
         self._ctr("images", "import", str(archive))
 
-    def volume(self, name: str, size: str = "10Gi", owner: int = 1000) -> Path:
-        """Make a PersistentVolume `name` (ReadWriteMany, no class) and return its folder, owned by `owner`.
-
-        A host path without node affinity: simulated nodes bind it too, and a test can plant files in the folder.
-        """
-        folder = self.folder / "volumes" / name
-        folder.mkdir(parents=True)
-        os.chown(folder, owner, owner)
-        spec = {
-            "capacity": {"storage": size},
-            "accessModes": ["ReadWriteMany", "ReadWriteOnce"],
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": "",
-            "hostPath": {"path": str(folder), "type": "Directory"},
-        }
-        self.api.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec})
-        return folder
+    def _volumes(self) -> Path:
+        return self.folder / "volumes"
 
     # -- start ---------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from harness.components import PAUSE_IMAGE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILES = Path(__file__).parent / "images"
+TOOLBOX = "localhost/lingoss-toolbox:test"
 SUITE = "bookworm"
 BASE_PACKAGES = "python3,python3-venv,ca-certificates"
 # What a base image of a registry has not either; apt's lists and archives are the largest part.

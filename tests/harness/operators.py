@@ -17,10 +17,12 @@ from typing import Any
 
 import yaml
 
-from harness import cache, programs
+from harness import cache, nodes, programs
 from harness.api import Api, ApiError, Object, wait
+from harness.cache import HarnessError
 from harness.cluster import LocalCluster
-from harness.hyperpod.definition import KIND, definition
+from harness.components import NODE
+from harness.hyperpod.definition import GROUP, KIND, PLURAL, definition
 from harness.sandbox import Process
 
 HERE = Path(__file__).parent
@@ -30,6 +32,28 @@ WEBHOOK_PORT = 19443
 # cluster does not have, or for frameworks that are off.
 MANAGED = ("-batch-v1-job", "-ray-io-v1-rayjob", "-ray-io-v1-raycluster", "-kueue-x-k8s-io-")
 CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters")
+
+
+def furnish(cluster: LocalCluster) -> None:
+    """What the scenarios expect of a cluster: a real node that is kept for them, simulated ones, and the operators."""
+    nodes.reserve(cluster.api, NODE)
+    kwok(cluster)
+    kuberay(cluster)
+    kueue(cluster)
+    hyperpod(cluster)
+
+
+def require(api: Api) -> None:
+    """Refuse a cluster of the user's that lacks what `furnish` gives a local one; `HarnessError` names all of it."""
+    kinds = ("rayjobs.ray.io", "clusterqueues.kueue.x-k8s.io", f"{PLURAL}.{GROUP}")
+    found = {thing["metadata"]["name"] for thing in api.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")}
+    lacking = [f"the definition {kind}" for kind in kinds if kind not in found]
+    if not api.list("v1", "Node", labelSelector=f"{nodes.REAL}=true"):
+        lacking.append(f"a real node with label and taint {nodes.REAL}")
+    if lacking:
+        raise HarnessError(
+            f"this cluster lacks {', '.join(lacking)}; tests/harness/README.md says what the scenarios expect"
+        )
 
 
 def manifests(name: str) -> list[Object]:
