@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT-0
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-cluster test-all golden lint bench lock lock-images docs tools operators clean
+.PHONY: help env demo test test-engine test-cluster test-all golden lint bench lock lock-engine lock-images docs tools operators clean
 VENV := .venv/bin
 
 help: ## Print these targets
@@ -17,10 +17,13 @@ test: env ## Lint, types, and all tests that need no cluster
 	@cd trainer && ../$(VENV)/python -m pytest -q -n auto $(ARGS)
 	@$(VENV)/python -m pytest -q -n auto -c tests/pytest.ini --rootdir tests tests/render $(ARGS)
 
+test-engine: env ## GRPO against the real vLLM on a CPU, in an environment of its own (Linux; 3 to 5 minutes)
+	@engine=$$(tests/engine/env.sh) && PYTHONPATH=trainer/src "$$engine/bin/python" -m pytest -q -c tests/pytest.ini --rootdir tests tests/engine $(ARGS)
+
 test-cluster: env ## The chart on a real API server: two layouts whole, the others scheduling only (Debian, root, go)
 	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster -m "not full" $(ARGS)
 
-test-all: test ## Everything, every layout whole; takes long
+test-all: test test-engine ## Everything, every layout whole; takes long
 	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster $(ARGS)
 
 golden: env ## Rewrite the rendered twins in tests/render/golden
@@ -32,8 +35,8 @@ tools: env ## Build what test-cluster needs (Kubernetes, operators; once, 15 to 
 lint: env ## ruff (lint and format), import rules, types, Dockerfiles, shell
 	@$(VENV)/ruff check . && $(VENV)/ruff format --check .
 	@cd trainer && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
-	@cd tests && MYPYPATH=.:../charts:../trainer/src ../$(VENV)/mypy --config-file ../trainer/pyproject.toml --explicit-package-bases ../charts/values.py harness cluster
-	@$(VENV)/hadolint images/*/Dockerfile && $(VENV)/shellcheck .ci/run trainer/env.sh operators/*.sh
+	@cd tests && MYPYPATH=.:../charts:../trainer/src ../$(VENV)/mypy --config-file ../trainer/pyproject.toml --explicit-package-bases ../charts/values.py harness cluster engine
+	@$(VENV)/hadolint images/*/Dockerfile && $(VENV)/shellcheck .ci/run trainer/env.sh tests/engine/env.sh operators/*.sh
 
 bench: env ## Measure each figure that the project promises and print it beside its bar
 	@$(VENV)/python bench/bench.py $(ARGS)
@@ -48,6 +51,11 @@ lock: ## Resolve the locks again from trainer/pyproject.toml
 	@cd trainer && ../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --extra hub --extra train --extra dev \
 	  --override overrides.txt --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	@$(MAKE) --no-print-directory lock-images
+
+lock-engine: ## Resolve tests/engine/requirements.lock again, as near as can be to trainer/requirements.lock
+	@cp trainer/requirements.lock tests/engine/requirements.lock
+	@cd tests/engine && ../../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	  --override overrides.txt --extra hub --extra train --custom-compile-command "make lock-engine" ../../trainer/pyproject.toml requirements.in -o requirements.lock
 
 lock-images: ## Resolve the images' locks again, within the versions of trainer/requirements.lock
 	@echo "# Everything of the toolbox image, without torch. Made by \`make lock-images\`." > images/toolbox/requirements.lock

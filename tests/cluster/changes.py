@@ -13,6 +13,7 @@ from harness.api import Object
 from harness.cluster import Cluster
 
 FLAG = "--set guard.force=true"
+GATE_FLAG = "--set grpo.config.gate.force=true,guard.force=true"
 HOOK_KINDS = (
     ("batch/v1", "Job"),
     ("v1", "Pod"),
@@ -37,7 +38,7 @@ def refusals(done: subprocess.CompletedProcess[str]) -> list[str]:
     assert done.returncode == 1, f"Helm exits with {done.returncode}: {done.stdout}{done.stderr}"
     said = f"{done.stdout}\n{done.stderr}"
     said = re.sub(r'^level=\S+ msg=("(?:[^"\\]|\\.)*")', lambda found: str(json.loads(found[1])), said, flags=re.M)
-    return [line for line in said.splitlines() if FLAG in line]
+    return [line for line in said.splitlines() if line.endswith((FLAG, GATE_FLAG))]
 
 
 def no_hooks(one: Release) -> None:

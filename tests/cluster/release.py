@@ -124,8 +124,16 @@ class Release:
         return str(found[0])
 
     def objects(self, stage: str, *sets: str) -> list[Object]:
-        """What a stage would bring to the cluster, hooks included."""
-        command = ["template", self.name, str(self.chart), "--namespace", self.namespace, *self._files()]
+        """What an upgrade to a stage would bring to the cluster, hooks included."""
+        command = [
+            "template",
+            "--is-upgrade",
+            self.name,
+            str(self.chart),
+            "--namespace",
+            self.namespace,
+            *self._files(),
+        ]
         command += _sets([*self.sets, *sets, f"global.stage={stage}", "global.checkCRDs=false"])
         return [
             thing for thing in yaml.safe_load_all(self.cluster.helm(*command, version=self.version).stdout) if thing

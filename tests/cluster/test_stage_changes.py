@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster import planted, world
-from cluster.changes import FLAG, config_maps, identities, no_hooks, now, pod_history, refusals
+from cluster.changes import FLAG, GATE_FLAG, config_maps, identities, no_hooks, now, pod_history, refusals
 from cluster.release import Release
 from harness import nodes
 from harness.api import Object
@@ -116,7 +116,7 @@ def test_a_stage_needs_its_input(one_node: None, release: Callable[..., Release]
     (line,) = refusals(one.stage("grpo", check=False))
     assert line == (
         f"stage grpo is not worth starting, the gate of {gate} says sft-first for {run} (planted as sft-first): train "
-        f"longer or on more examples in stage sft, then evaluate again, or pass {FLAG}"
+        f"longer or on more examples in stage sft, then evaluate again, or pass {GATE_FLAG}"
     )
     assert one.revisions() == [(1, "deployed"), (2, "failed"), (3, "failed")]
     assert world.workloads(one.api, one.namespace, one.name) == []

@@ -54,7 +54,7 @@ def test_uninstall_in_every_stage(
         "sft on hyperpod": (["sft.runtime=hyperpod"], "sft", 4),
         "grpo with ray": (["grpo.engine=openrlhf"], "grpo", 5),
         "evaluate": ([], "evaluate", 1),
-        "serve": (["inference.serve.podDisruptionBudget.enabled=true"], "serve", 1),
+        "serve": (["inference.serve.podDisruptionBudget.enabled=true", "inference.serve.replicas=2"], "serve", 2),
     }
     claims, seconds = set(), {}
     for what, (sets, part, pods) in stages.items():
@@ -67,6 +67,24 @@ def test_uninstall_in_every_stage(
     assert len(claims) == 1
     assert one.claim()["status"]["phase"] == "Bound"
     assert {what: round(took) for what, took in seconds.items() if took > GRACE} == {}
+
+
+def test_uninstall_after_a_refused_change_leaves_nothing(
+    layout_nodes: Callable[[str, int], list[str]], release: Callable[..., Release]
+) -> None:
+    """Helm's last revision is then the stage that never began: it knows nothing of the server with its GPUs."""
+    layout_nodes("ml.g6e.12xlarge", layout("g6e-12xlarge")["nodes"])
+    one = release("g6e-12xlarge", sets=["storage.shell.enabled=true"])
+    one.install("global.stage=serve", "inference.serve.podDisruptionBudget.enabled=true", "inference.serve.replicas=2")
+    one.running("serve", 2)
+    (line,) = refusals(one.stage("grpo", check=False))
+    assert line.startswith("stage grpo cannot start, ")
+    one.running("serve", 2)
+    assert [status for _, status in one.revisions()] == ["deployed", "failed"]
+    claim = identity(one.claim())
+    assert ended(one) < GRACE
+    assert one.gpus() == 0
+    assert identity(one.claim()) == claim
 
 
 def test_uninstall_during_prepare_and_a_new_release(release: Callable[..., Release]) -> None:

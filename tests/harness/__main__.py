@@ -59,6 +59,11 @@ def up() -> None:
 
 def down(numbers: list[int]) -> None:
     """End the clusters of these numbers, or all, and remove what dead ones left."""
+    known = {sandbox.number for sandbox in Sandbox.all()}
+    if missing := [number for number in numbers if number not in known]:
+        raise HarnessError(
+            f"no cluster {' '.join(map(str, missing))}; there are {' '.join(map(str, sorted(known))) or 'none'}"
+        )
     with cache.lock(clusters() / ".lock", "a cluster that starts"):
         for sandbox in [Sandbox.existing(n) for n in numbers] or Sandbox.all():
             sandbox.stop()

@@ -40,7 +40,7 @@ INSTANCES = {
     "ml.p4d.24xlarge": Instance(gpus=8, efa=4, cpu=89, memory_gib=1056, pods=49),  # 96 / 1152
     "ml.p5.48xlarge": Instance(gpus=8, efa=32, cpu=179, memory_gib=1890, pods=49),  # 192 / 2048
     "ml.p5en.48xlarge": Instance(gpus=8, efa=16, cpu=179, memory_gib=1890, pods=49),  # 192 / 2048
-    # What local-cpu asks of its one node, beside the system's pods: 2 CPUs and 8 GiB.
+    # What local-cpu asks of its one node beside the system's pods (1.2 CPUs and 7.5 GiB), and the hooks' own pods.
     "cpu": Instance(gpus=0, efa=0, cpu=3, memory_gib=10, pods=110),
 }
 

@@ -41,13 +41,17 @@ def engines(layout: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Case:
-    """One render: a name for test reports, the layout and the values on top of it."""
+    """One render: a name for test reports, the layout and the values on top of it.
+
+    Rendered as an upgrade, which has all that an install has and the hook before an uninstall.
+    """
 
     name: str
     layout: str
     given: tuple[tuple[str, Any], ...]
     apis: tuple[str, ...] | None = None  # of a cluster without some operator; None is one with all
     namespace: str = "lingoss"  # HyperPod's task governance ties a team's queue to its namespace
+    upgrade: bool = False  # whether its golden file shows it as an upgrade
 
     def __str__(self) -> str:
         return self.name
@@ -66,9 +70,8 @@ class Case:
         return str(self.values.get("global.stage", "prepare"))
 
     def text(self, more: charts.Values | None = None, **options: Any) -> str:
-        return charts.text(
-            self.layout, {**self.values, **(more or {})}, **{"namespace": self.namespace, "apis": self.apis, **options}
-        )
+        defaults = {"namespace": self.namespace, "apis": self.apis, "upgrade": True}
+        return charts.text(self.layout, {**self.values, **(more or {})}, **{**defaults, **options})
 
     def manifests(self, more: charts.Values | None = None, **options: Any) -> list[charts.Manifest]:
         return charts.parsed(self.text(more, **options))
@@ -117,6 +120,7 @@ EXTRA = [
         tuple(entry["values"].items()),
         tuple(entry["apis"]) if "apis" in entry else None,
         entry.get("namespace", "lingoss"),
+        entry.get("upgrade", False),
     )
     for name, entry in VARIANTS.items()
 ]

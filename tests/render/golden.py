@@ -3,7 +3,7 @@
 
 golden/<stage>[-<engine or runtime>].yaml        the whole render of each stage on the base layout
 golden/layouts/<layout>-<stage>[-<engine>].diff  what another layout changes in it
-golden/variants/<variant>.diff                   what a variant of variants.yaml changes in it
+golden/variants/<variant>.diff                   what a variant of variants.yaml changes in it; one is an upgrade
 golden/notes/<stage>[-<engine or runtime>].txt   what NOTES.txt says
 
 `make golden` (or `python tests/render/golden.py`) rewrites them; test_golden.py compares byte by byte.
@@ -36,7 +36,7 @@ def base_of(case: Case) -> str:
 
 def text_of(case: Case, version: int) -> str:
     """The render as it is kept: Helm 3 and Helm 4 leave different blank lines between documents, and nothing else."""
-    return HEAD + re.sub(r"\n\n+(?=---\n|\Z)", "\n", case.text(version=version))
+    return HEAD + re.sub(r"\n\n+(?=---\n|\Z)", "\n", case.text(version=version, upgrade=case.upgrade))
 
 
 @cache

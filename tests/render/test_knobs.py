@@ -124,6 +124,56 @@ def test_resources_of_values_win_key_by_key(name: str) -> None:
     pytest.fail(f"no container takes its resources from {name}")
 
 
+@pytest.mark.parametrize("name", RESOURCES)
+def test_a_request_that_would_not_be_followed_is_refused(name: str) -> None:
+    more = {name: {"limits": {"memory": "9Gi"}, "requests": {"memory": "8Gi"}}}
+    said = charts.refusal(charts.BASE, more)
+    assert f"{name}.requests.memory=8Gi is not its limit" in said
+    assert f"set {name}.limits.memory; the request follows" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [("guard.resources", "prepare"), ("storage.prepare.fetch.resources", "prepare"), ("sft.resources", "sft")],
+)
+def test_a_limit_of_cpu_below_the_charts_request_lowers_it(name: str, stage: str) -> None:
+    case = NAMED[f"{charts.BASE}-{stage}"]
+    changed = [
+        container["resources"]
+        for pod, old in zip(case.pods({f"{name}.limits": {"cpu": "50m"}}), case.pods(), strict=True)
+        for container, before in zip(pod.containers, old.containers, strict=True)
+        if container["resources"] != before["resources"]
+    ]
+    assert changed
+    for resources in changed:
+        assert (resources["limits"]["cpu"], resources["requests"]["cpu"]) == ("50m", "50m")
+
+
+def test_a_limit_of_cpu_above_the_charts_request_leaves_it() -> None:
+    case = NAMED[f"{charts.BASE}-sft"]
+    (sft,) = [pod for pod in case.pods({"sft.resources.limits": {"cpu": 44}}) if pod.part == "sft"]
+    main = sft.spec["containers"][0]
+    assert (limits(main)["cpu"], requests(main)["cpu"]) == (44, "40")
+
+
+def test_storage_on_the_node_may_be_requested_below_its_limit() -> None:
+    given = {"limits": {"ephemeral-storage": "9Gi"}, "requests": {"ephemeral-storage": "1Gi"}}
+    (sft,) = [pod for pod in NAMED[f"{charts.BASE}-sft"].pods({"sft.resources": given}) if pod.part == "sft"]
+    main = sft.spec["containers"][0]
+    assert (limits(main)["ephemeral-storage"], requests(main)["ephemeral-storage"]) == ("9Gi", "1Gi")
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+def test_two_parts_do_not_make_one_account(account: str) -> None:
+    other = "guard.serviceAccount" if account != "guard.serviceAccount" else "sft.serviceAccount"
+    more = {f"{account}.name": "shared", f"{other}.name": "shared"}
+    said = charts.refusal(charts.BASE, more)
+    assert account in said
+    assert other in said
+    assert "would both make the account shared" in said
+    charts.text(charts.BASE, {**more, f"{account}.create": False})
+
+
 @pytest.mark.parametrize("image", IMAGES)
 @pytest.mark.parametrize(
     ("given", "wanted"),

@@ -75,7 +75,10 @@ def test_selectors_match_pods_of_this_release_only(case: Case) -> None:
             continue  # an empty peer is the whole namespace, on purpose
         assert selector.get(SELECTED_BY[1]) == "lingoss", f"{name} selects pods of other releases: {selector}"
         matched = [pod for pod in pods if matches(selector, pod)]
-        assert matched, f"{name} selects no pod: {selector}"
+        # The policies of training stay when their stage is left, for pods that save before they end.
+        left = name.startswith("NetworkPolicy") and selector.get(SELECTED_BY[2]) in {"sft", "grpo"} - {case.stage}
+        on_ray = "ray.io/node-type" not in selector or charts.of_kind(manifests, "RayJob")
+        assert matched or left or not on_ray, f"{name} selects no pod: {selector}"
         if not name.startswith("NetworkPolicy"):
             assert len({pod.part for pod in matched}) == 1, f"{name} selects pods of several parts"
 
@@ -146,4 +149,5 @@ def test_the_variants_cover_every_switch() -> None:
     """A variant that renders as the plain layout does shows nothing."""
     for case in EXTRA:
         plain = {name: value for name, value in case.values.items() if name in ("global.stage", "grpo.engine")}
-        assert case.text() != charts.text(case.layout, plain, namespace=case.namespace), case.name
+        shown = case.text(upgrade=case.upgrade)
+        assert shown != charts.text(case.layout, plain, namespace=case.namespace), case.name

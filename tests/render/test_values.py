@@ -2,6 +2,7 @@
 """The values: generated files are fresh, every level is strict, and every value does something."""
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -13,7 +14,7 @@ from jsonschema import Draft7Validator
 from mutations import POD, UNREAD, Leaf, another, effect, leaves, workloads
 
 import values as generator
-from cases import values
+from cases import stages_of, values
 
 SCHEMA = Draft7Validator(json.loads((charts.CHART / "values.schema.json").read_text()))
 OBJECTS = [value for value in values().values() if value.below]
@@ -80,6 +81,21 @@ def test_layout_files_are_short_and_say_why() -> None:
         assert lines[0] == "# SPDX-License-Identifier: MIT-0", name
         assert len(lines) < 60, name
         assert yaml.safe_load(file.read_text())["global"]["layout"]["name"] == name
+
+
+def test_the_smallest_layout_needs_what_its_file_says() -> None:
+    """All pods of a stage together, and beside them the hook of an upgrade that is refused."""
+    said = re.search(r"([\d.]+) CPUs and ([\d.]+) GiB left", charts.LAYOUTS["local-cpu"].read_text())
+    assert said
+    needs = []
+    for case in stages_of("local-cpu"):
+        asked: dict[bool, list[tuple[float, float]]] = {True: [(0, 0)], False: [(0, 0)]}
+        for pod in case.pods():
+            cpu = sum(charts.cores(charts.requests(one)["cpu"]) for one in pod.spec["containers"])
+            memory = sum(charts.gibibytes(charts.requests(one)["memory"]) for one in pod.spec["containers"])
+            asked[charts.is_hook(pod.owner)].append((cpu, memory))
+        needs.append([sum(one[i] for one in asked[False]) + max(one[i] for one in asked[True]) for i in (0, 1)])
+    assert [float(said[1]), float(said[2])] == pytest.approx([max(one) for one in zip(*needs, strict=True)])
 
 
 def test_children_have_the_versions_of_their_parent() -> None:

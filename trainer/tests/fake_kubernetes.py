@@ -15,6 +15,12 @@ PLURALS = {
     "Job": ("batch/v1", "jobs"),
     "RayJob": ("ray.io/v1", "rayjobs"),
     "HyperPodPyTorchJob": ("sagemaker.amazonaws.com/v1", "hyperpodpytorchjobs"),
+    "Deployment": ("apps/v1", "deployments"),
+    "Service": ("v1", "services"),
+    "NetworkPolicy": ("networking.k8s.io/v1", "networkpolicies"),
+    "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets"),
+    "ConfigMap": ("v1", "configmaps"),
+    "ServiceAccount": ("v1", "serviceaccounts"),
 }
 CLAIMS = "/api/v1/namespaces/team-a/persistentvolumeclaims/"
 
@@ -75,7 +81,8 @@ class Cluster:
             if one["kind"] == "PersistentVolumeClaim" and parts.path == CLAIMS + one["metadata"]["name"]:
                 return 200, json.dumps(one).encode()
         for kind, (group, plural) in PLURALS.items():
-            if parts.path == f"/apis/{group}/namespaces/team-a/{plural}" and kind not in self.unknown:
+            prefix = f"/apis/{group}" if "/" in group else f"/api/{group}"
+            if parts.path == f"{prefix}/namespaces/team-a/{plural}" and kind not in self.unknown:
                 selector = parse_qs(parts.query)["labelSelector"][0]
                 items = [one for one in self.objects if one["kind"] == kind and selected(one, selector)]
                 body = {

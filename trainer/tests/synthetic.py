@@ -123,7 +123,11 @@ def scored(
             "grade": grade,
             "grade_rule": "number",
             "grade_value": "42",
-            "lengths": {"reasoning_characters": 120, "answer_characters": len(final[0][1])},
+            "lengths": {
+                "reasoning_characters": 120,
+                "reasoning_letters": reasoning_found["letters"],
+                "answer_characters": len(final[0][1]),
+            },
             "repetition": repetition,
             "prompt_copy": 0.0,
             "terms": terms,

@@ -56,6 +56,17 @@ def test_rotation_keeps_the_newest_and_deletes_only_after_the_new_one_is_whole(t
     assert steps(store) == [6, 10]
 
 
+def test_rotation_never_deletes_a_pinned_step(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=1)
+    for step, pinned, kept in ((2, {2}, [2]), (4, {2}, [2, 4]), (6, {4}, [4, 6]), (8, {99}, [8])):
+        store.pinned = frozenset(pinned)
+        store.write(step, filler())
+        assert steps(store) == kept
+    store.pinned = frozenset({8})
+    store.write(10, filler())
+    assert steps(store) == [8, 10]
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

@@ -114,7 +114,8 @@ def test_score_gives_reward_and_terms(file, capsys: pytest.CaptureFixture[str]) 
     assert main(["score", file(lines({"format": "think", "text": text, "request": asked}))]) == 0
     verdict = rows(capsys.readouterr().out)[0]["verdict"]
     assert verdict["reward"] == pytest.approx(1.0)
-    assert verdict["terms"] == pytest.approx({"correctness": 0.4, "language": 0.6, "repetition": 0, "prompt_copy": 0})
+    spent = dict.fromkeys(("relevance", "prose", "repetition", "prompt_copy"), 0)
+    assert verdict["terms"] == pytest.approx({"correctness": 0.4, "language": 0.6, **spent})
 
 
 @pytest.mark.parametrize("command", ["detect", "transcript", "score"])

@@ -16,7 +16,7 @@ def test_the_parts_that_help_tells_are_those_of_the_modules() -> None:
         stage: getattr(importlib.import_module(module), "PARTS", {}) for stage, (module, *_) in stages.STAGES.items()
     }
     assert {stage: stages._parts(module) for stage, (module, *_) in stages.STAGES.items()} == expected
-    assert [stage for stage, parts in expected.items() if parts] == ["prepare", "evaluate"]
+    assert [stage for stage, parts in expected.items() if parts] == ["prepare", "grpo", "evaluate"]
     assert list(expected["prepare"]) == ["fetch", "convert"]
 
 
@@ -27,6 +27,7 @@ def test_the_parts_that_help_tells_are_those_of_the_modules() -> None:
         (["prepare", "--part", "fetch"], {"part": "fetch"}),
         (["evaluate", "--part", "report", "--wait", "1.5"], {"part": "report", "wait": 1.5}),
         (["sft"], {}),
+        (["grpo", "--part", "rollout"], {"part": "rollout"}),
     ],
 )
 def test_part_and_wait_reach_the_stage(

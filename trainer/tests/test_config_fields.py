@@ -48,6 +48,7 @@ IDENTITY = {
     | {"engine", "weights", "data.languages", "data.prompts_per_language", "data.without_gold"}
     | {"max_steps", "prompts_per_step", "num_generations", "max_completion_length", "loss_type", "beta"}
     | {"importance_sampling.mode", "importance_sampling.threshold", "mask_truncated_completions", "dynamic_sampling"}
+    | {"dynamic_rounds", "validation.steps", "validation.prompts_per_language"}
     | {"sampling.temperature", "sampling.top_p", "sampling.top_k", "sampling.min_p", "reward"},
     "evaluate": MODEL_IN
     | {"prompts.sets", "prompts.languages", "prompts.limit", "bootstrap_draws"}
@@ -61,6 +62,7 @@ IDENTITY = {
         "gate.correctness_margin",
     }
     | {"gate.prompts_per_step", "gate.informative_groups", "gate.waive_prompts"}
+    | {"gate.max_completion_length", "gate.reward", "gate.mask_truncated_completions"}
     | {"accept.language_margin", "accept.correctness_margin", "accept.format_margin", "accept.repetition_margin"}
     | {"accept.length_ratio", "accept.alpha"},
     "serve": {"seed"},
@@ -74,8 +76,10 @@ FREE = {
     | SAVES_AND_LOGS
     | {"data.files", "per_device_batch", "gradient_checkpointing", "gate.force"}
     | {"rollout.mode", "rollout.server_url", "rollout.server_timeout", "rollout.gpu_memory_utilization"}
-    | {"rollout.tensor_parallel"},
-    "evaluate": MODEL_FREE | {"runs", "prompts.files", "generate.batch_tokens"},
+    | {"rollout.tensor_parallel", "rollout.batch_tokens", "logging.completions_steps", "logging.completions"}
+    | {f"safety.{name}" for name in ("override", "window", "correctness_drop", "share_rise", "length_factor")}
+    | {f"safety.{name}" for name in ("informative_floor", "kl", "rollout_kl", "importance_ratio")},
+    "evaluate": MODEL_FREE | {"runs", "prompts.files", "generate.batch_tokens", "gate.files"},
     "serve": SHARED_FREE | {"name", "host", "port", "max_model_len", "tensor_parallel", "vllm_args"},
 }
 

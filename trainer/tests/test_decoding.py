@@ -78,13 +78,14 @@ def test_a_sample_depends_on_its_seed_and_not_on_its_neighbours(llama: Any) -> N
 def test_sampling_follows_the_distribution() -> None:
     logits = torch.log(torch.tensor([[0.5, 0.0, 0.3, 0.2]])).repeat(10_000, 1)
     uniform = (torch.arange(10_000) + 0.5) / 10_000
-    counts = torch.bincount(_draw(logits, uniform), minlength=4)
-    assert counts.tolist() == [5000, 0, 3000, 2000]
+    tokens, probabilities = _draw(logits, uniform)
+    assert torch.bincount(tokens, minlength=4).tolist() == [5000, 0, 3000, 2000]
+    assert torch.allclose(probabilities, logits[0].exp()[tokens])
 
 
 def test_the_ends_of_the_unit_interval_are_tokens_with_a_probability() -> None:
     logits = torch.tensor([[-torch.inf, 1.0, 1.0, -torch.inf]] * 2)
-    assert _draw(logits, torch.tensor([0.0, 1.0 - 2**-24])).tolist() == [1, 2]
+    assert _draw(logits, torch.tensor([0.0, 1.0 - 2**-24]))[0].tolist() == [1, 2]
 
 
 def test_seeds_are_pinned_and_differ() -> None:

@@ -13,13 +13,15 @@ from lingoss.config import EvaluateConfig
 from lingoss.errors import LingossError
 from lingoss.evaluate import run as evaluate
 
+SHORT = {"max_completion_length": 8}
+
 
 def config(root: Path, **changes: Any) -> EvaluateConfig:
     values = {
         "root": root,
         "prompts": {"sets": ["core"], "limit": 2},
         "generate": {"k": 1, "temperature": 0.0, "max_new_tokens": 8},
-        "gate": {"prompts_per_language": 4, "k": 2, "waive_prompts": True, "informative_groups": 0},
+        "gate": {"prompts_per_language": 4, "k": 2, "waive_prompts": True, "informative_groups": 0} | SHORT,
         "bootstrap_draws": 200,
         "threads": 1,
     }

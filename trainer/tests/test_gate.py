@@ -180,3 +180,17 @@ def test_gate_json_has_exactly_the_designed_shape() -> None:
     assert found["languages"]["fr"]["success"]["k"] == 256
     assert found["runs"] == ["base"]
     assert all(reason.endswith((".", ")")) for reason in found["reasons"])
+
+
+@pytest.mark.parametrize(("mask", "outcome", "informative"), [(True, "sft-first", 0), (False, "viable", 64)])
+def test_what_was_cut_off_is_compared_only_when_grpo_compares_it(mask: bool, outcome: str, informative: int) -> None:
+    """Half of each group is cut off and earns nothing, the other half breaks off the form and earns as little."""
+    rows = [
+        scored(
+            f"p{i}", "fr", sample=sample, truncated=sample < K // 2, format_ok=False, reward=0.1 * (sample >= K // 2)
+        )
+        for i in range(64)
+        for sample in range(K)
+    ]
+    found = decide(rows, mask_truncated=mask)
+    assert (found.outcome, found.overall.informative.k) == (outcome, informative)

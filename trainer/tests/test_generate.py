@@ -11,7 +11,8 @@ import pytest
 from lingoss.data import Prompt, jsonl, prompt_digest, prompt_set
 from lingoss.errors import LingossError
 from lingoss.evaluate import decoding, engine
-from lingoss.evaluate.generate import _batches, _Task, generate
+from lingoss.evaluate.batching import Task, batches
+from lingoss.evaluate.generate import generate
 from lingoss.evaluate.scoring import score_row
 from lingoss.models import model_digest
 
@@ -220,11 +221,11 @@ def test_bad_calls_are_refused(tiny_llama: Path, tmp_path: Path, changes: dict[s
 
 
 def test_batches_hold_similar_lengths_and_stay_within_the_budget() -> None:
-    tasks = [_Task(PROMPTS[0], [0] * length, (0, 1, 2)) for length in (10, 90, 30, 91, 12)]
-    batches = list(_batches(tasks, max_new_tokens=10, batch_tokens=250))
-    assert [[len(task.ids) for task in batch] for batch in batches] == [[91], [91, 90], [90], [30, 12], [10]]
-    assert [sum(len(task.samples) for task in batch) for batch in batches] == [2, 2, 2, 6, 3]
-    assert sorted(s for batch in batches for task in batch for s in task.samples) == sorted([0, 1, 2] * 5)
+    tasks = [Task(PROMPTS[0], [0] * length, (0, 1, 2)) for length in (10, 90, 30, 91, 12)]
+    found = list(batches(tasks, max_new_tokens=10, batch_tokens=250))
+    assert [[len(task.ids) for task in batch] for batch in found] == [[91], [91, 90], [90], [30, 12], [10]]
+    assert [sum(len(task.samples) for task in batch) for batch in found] == [2, 2, 2, 6, 3]
+    assert sorted(s for batch in found for task in batch for s in task.samples) == sorted([0, 1, 2] * 5)
 
 
 @pytest.mark.slow

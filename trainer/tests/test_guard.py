@@ -13,11 +13,13 @@ from fake_kubernetes import TOKEN, Cluster, claim, condition, serving, workload
 from lingoss import config, runs
 from lingoss.cli import main
 from lingoss.config.common import StageConfig
+from lingoss.evaluate.last_gate import last_gate
 from lingoss.guard import api as api_module
 from lingoss.guard.api import Api
-from lingoss.guard.volume import facts, last_gate
+from lingoss.guard.volume import facts
 
 END = ", or pass --set guard.force=true\n"
+GATE_END = ", or pass --set grpo.config.gate.force=true,guard.force=true\n"
 Guard = Callable[..., tuple[int, str]]
 
 
@@ -113,7 +115,7 @@ def test_a_whole_life(guard: Guard, cluster: Cluster, root: Path) -> None:
     assert guard("grpo") == (
         1,
         f"stage grpo cannot start, no finished evaluation has judged {sft}, so nobody knows whether GRPO would learn "
-        f"anything: run stage evaluate first{END}",
+        f"anything: run stage evaluate first{GATE_END}",
     )
     plant(root, "evaluate", (prepare,), gate=("viable", "base"))
     assert "no finished evaluation has judged" in guard("grpo")[1]
@@ -121,7 +123,7 @@ def test_a_whole_life(guard: Guard, cluster: Cluster, root: Path) -> None:
     assert guard("grpo") == (
         1,
         f"stage grpo is not worth starting, the gate of {first} says sft-first for {sft} (Because. So): train longer or "
-        f"on more examples in stage sft, then evaluate again{END}",
+        f"on more examples in stage sft, then evaluate again{GATE_END}",
     )
     assert guard("grpo", gate={"force": True})[0] == 0
     plant(root, "evaluate", (prepare, sft), gate=("viable", sft), run="2")
@@ -267,7 +269,7 @@ def test_an_explicit_parent(root: Path) -> None:
     found = facts("grpo", settings_of(root, "grpo", parent=first))
     assert (found.source, found.gate and found.gate.outcome) == (first, "viable")
     running = begin(root, "prepare", run="2")
-    assert facts("evaluate", settings_of(root, "evaluate")).source == prepare
+    assert facts("evaluate", settings_of(root, "evaluate", parent=prepare)).source == prepare
     asked = facts("evaluate", settings_of(root, "evaluate", parent=running))
     assert asked.source is None
     assert asked.problem.startswith(f"{running} is not finished (stopped): run stage prepare to its end first")
@@ -302,24 +304,45 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         assert word in printed
 
 
-def test_cleanup_deletes_what_the_release_still_runs_and_nothing_else(
+def test_cleanup_deletes_what_the_release_still_has_and_nothing_else(
     server: Api, cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    owned = workload("Job", "lingoss-grpo-1-submitter", "grpo", metadata={"ownerReferences": [{"kind": "RayJob"}]})
-    other = workload("Job", "other-sft-1", "sft", release="other")
+    stays = [
+        workload("Job", "lingoss-grpo-1-submitter", "grpo", metadata={"ownerReferences": [{"kind": "RayJob"}]}),
+        workload("Job", "other-sft-1", "sft", release="other"),
+        workload("ConfigMap", "other-sft-1", "sft", release="other"),
+        workload("ConfigMap", "mine", "sft", metadata={"labels": {"app.kubernetes.io/instance": "lingoss"}}),
+        workload(
+            "ServiceAccount", "lingoss-cleanup", "cleanup", metadata={"annotations": {"helm.sh/hook": "pre-delete"}}
+        ),
+        workload("Service", "kept", "serve", metadata={"annotations": {"helm.sh/resource-policy": "keep"}}),
+        claim("Bound", labels={"app.kubernetes.io/name": "lingoss", "app.kubernetes.io/instance": "lingoss"}),
+    ]
     cluster.add(
         workload("Job", "lingoss-sft-1", "sft", status={"ready": 1}),
         workload("RayJob", "lingoss-grpo-1", "grpo"),
-        owned,
-        other,
+        workload("ServiceAccount", "lingoss-sft", "sft"),
+        workload("ConfigMap", "lingoss-sft-1", "sft"),
+        workload("Service", "lingoss-serve", "serve"),
+        workload("PodDisruptionBudget", "lingoss-serve", "serve"),
+        workload("NetworkPolicy", "lingoss-sft", "sft"),
+        workload("Deployment", "lingoss-serve", "serve"),
+        *stays,
     )
 
     assert main(["guard", "cleanup", "--release", "lingoss", "--namespace", "team-a"]) == 0
 
-    assert cluster.objects == [owned, other]
-    assert capsys.readouterr().out == (
-        "deleted Job lingoss-sft-1 (running)\ndeleted RayJob lingoss-grpo-1 (queued or starting)\n"
-    )
+    assert cluster.objects == stays
+    assert capsys.readouterr().out.splitlines() == [
+        "deleted Job lingoss-sft-1 (running)",
+        "deleted RayJob lingoss-grpo-1 (queued or starting)",
+        "deleted Deployment lingoss-serve",
+        "deleted Service lingoss-serve",
+        "deleted NetworkPolicy lingoss-sft",
+        "deleted PodDisruptionBudget lingoss-serve",
+        "deleted ConfigMap lingoss-sft-1",
+        "deleted ServiceAccount lingoss-sft",
+    ]
 
 
 def test_cleanup_says_what_is_left_to_do_when_it_may_not(
@@ -330,5 +353,46 @@ def test_cleanup_says_what_is_left_to_do_when_it_may_not(
     assert main(["guard", "cleanup", "--release", "lingoss", "--namespace", "team-a"]) == 1
 
     told = capsys.readouterr().out
-    assert told.startswith("workloads may be left: GET /apis/batch/v1/namespaces/team-a/jobs")
-    assert told.endswith("uninstall with --no-hooks and delete them by hand\n")
+    assert told.startswith("something may be left: GET /apis/batch/v1/namespaces/team-a/jobs")
+    assert told.endswith("uninstall with --no-hooks and delete it by hand\n")
+
+
+def test_a_newer_run_that_is_not_finished_is_not_passed_over(root: Path) -> None:
+    prepare = plant(root, "prepare")
+    sft = plant(root, "sft", (prepare,))
+    age(root, prepare, "2026-11-29T10:00:00Z")
+    age(root, sft, "2026-11-29T11:00:00Z")
+    other = begin(root, "prepare", run="2")
+    said = f"{other} began after {prepare}, and is stopped: run stage prepare to its end, or start from the older one with "
+    for stage, values in (("sft", "sft.config"), ("evaluate", "inference.evaluate.config")):
+        found = facts(stage, settings_of(root, stage))
+        assert (found.source, found.problem) == (None, f"{said}--set {values}.parent={prepare}")
+        assert facts(stage, settings_of(root, stage, parent=prepare)).source == prepare
+    assert facts("grpo", settings_of(root, "grpo")).source == sft
+    second = begin(root, "sft", (prepare,), run="2")
+    assert second in facts("serve", settings_of(root, "serve")).problem
+    age(root, second, "2026-11-28T00:00:00Z")
+    assert facts("serve", settings_of(root, "serve")).source == sft
+
+
+def age(root: Path, name: str, started: str) -> None:
+    """Let a run have begun then."""
+    for file in ("status.json", "DONE.json"):
+        path = root / "runs" / name / file
+        if path.exists():
+            record = json.loads(path.read_text())
+            if "started" in record:
+                path.write_text(json.dumps({**record, "started": started}))
+
+
+def test_remedies_are_told_in_the_words_of_the_chart(root: Path) -> None:
+    plant(root, "prepare")
+    assert facts("serve", settings_of(root, "serve")).problem.endswith(
+        "run stage sft first, or serve the base model with --set inference.serve.config.parent=latest:prepare"
+    )
+
+
+def test_only_the_kinds_that_are_named_are_asked_for(server: Api, cluster: Cluster) -> None:
+    asked = ["guard", "cluster", "--release", "lingoss", "--namespace", "team-a", "--stage", "none"]
+    assert main([*asked, "--kinds", "Job"]) == 0
+    assert [path.split("?")[0] for path in cluster.asked] == ["/apis/batch/v1/namespaces/team-a/jobs"]

@@ -18,6 +18,7 @@ from fake_kubernetes import TOKEN, Cluster, condition, serving, status, workload
 from lingoss.errors import LingossError
 from lingoss.guard import api as api_module
 from lingoss.guard.api import Api, in_cluster
+from lingoss.guard.decide import STATES
 from lingoss.guard.workloads import KINDS, hyperpod_state, job_state, list_workloads, ray_job_state
 
 ANY = st.recursive(
@@ -62,7 +63,7 @@ def found(api: Api, release: str = "lingoss") -> list[tuple[str, ...]]:
         ({}, {"active": 1, "ready": 1, "conditions": [condition("Suspended", "False")]}, "running"),
         ({}, {"ready": 1, "conditions": [condition("SuccessCriteriaMet")]}, "running"),
         ({}, {"succeeded": 1, "conditions": [condition("SuccessCriteriaMet"), condition("Complete")]}, "finished"),
-        ({}, {"failed": 1, "conditions": [condition("FailureTarget"), condition("Failed")]}, "finished"),
+        ({}, {"failed": 1, "conditions": [condition("FailureTarget"), condition("Failed")]}, "failed"),
         ({}, {"ready": 1, "conditions": [condition("Failed", "False")]}, "running"),
     ],
 )
@@ -82,9 +83,9 @@ def test_states_of_a_job(spec: dict, told: dict, state: str) -> None:
         ("Running", "SUCCEEDED", False, "finished"),
         ("Running", "STOPPED", False, "finished"),
         ("Complete", "SUCCEEDED", False, "finished"),
-        ("Failed", "FAILED", False, "finished"),
-        ("Failed", "", True, "finished"),
-        ("ValidationFailed", "", False, "finished"),
+        ("Failed", "FAILED", False, "failed"),
+        ("Failed", "", True, "failed"),
+        ("ValidationFailed", "", False, "failed"),
         ("Suspended", "", True, "queued"),
         ("Suspending", "RUNNING", False, "queued"),
         ("Initializing", "", True, "queued"),
@@ -103,7 +104,7 @@ def test_states_of_a_ray_job(deployment: str | None, program: str | None, suspen
         (["Created", "Running"], False, "running"),
         (["Created", "Faulted"], False, "running"),
         (["Created", "Running", "Completed"], False, "finished"),
-        (["Created", "Failed"], False, "finished"),
+        (["Created", "Failed"], False, "failed"),
         (["Created", "Suspended"], True, "queued"),
     ],
 )
@@ -115,7 +116,7 @@ def test_states_of_a_hyperpod_job(conditions: list[str], suspend: bool, state: s
 @given(ANY)
 def test_no_object_makes_the_guard_fail(item: Any) -> None:
     for kind in KINDS:
-        assert kind.state(item) in ("finished", "running", "queued", "queued or starting")
+        assert kind.state(item) in STATES
 
 
 def test_the_workloads_of_one_release(api: Api, cluster: Cluster) -> None:

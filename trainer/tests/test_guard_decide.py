@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingoss.evaluate.gate import OUTCOMES
+from lingoss.evaluate.last_gate import GateResult
 from lingoss.guard.decide import (
     BOUND,
+    FAILED,
     FINISHED,
     MISSING,
     NEEDS_INPUT,
@@ -18,19 +20,20 @@ from lingoss.guard.decide import (
     RUNNING,
     STAGES,
     STARTING,
+    STATES,
     Claim,
     Facts,
-    GateResult,
     Refusal,
     Workload,
     entering,
     leaving,
     mounting,
-    replaced,
+    remarks,
 )
 
 SFT = Workload("HyperPodPyTorchJob", "lingoss-sft-1a2b3c4d", "sft", RUNNING)
 END = ", or pass --set guard.force=true"
+GATE_END = ", or pass --set grpo.config.gate.force=true,guard.force=true"
 VIABLE = Facts(source="sft-a", gate=GateResult("evaluate-a", "viable", "GRPO is viable"))
 
 workloads = st.lists(
@@ -39,7 +42,7 @@ workloads = st.lists(
         st.sampled_from(["Job", "RayJob", "HyperPodPyTorchJob"]),
         st.text(max_size=8),
         st.sampled_from(["prepare", "sft", "grpo", "evaluate"]),
-        st.sampled_from([FINISHED, RUNNING, QUEUED, STARTING]),
+        st.sampled_from(STATES),
     ),
     max_size=4,
 )
@@ -70,7 +73,7 @@ def test_nothing_active_elsewhere_is_ever_stopped(stage: str, found: list[Worklo
 
 @given(stages, workloads)
 def test_finished_workloads_and_those_of_the_stage_itself_never_matter(stage: str, found: list[Workload]) -> None:
-    ended = [replace(one, state=FINISHED) for one in found]
+    ended = [replace(one, state=FAILED if place % 2 else FINISHED) for place, one in enumerate(found)]
     same = [replace(one, stage=stage) for one in found]
     assert leaving(stage, ended) == leaving(stage, same) == leaving(stage, []) == []
 
@@ -101,7 +104,7 @@ def test_every_refusal_is_one_line_that_ends_with_the_flag(
 ) -> None:
     for one in [*leaving(stage, found), *mounting(stage, claim), *entering(stage, known)]:
         assert len(one.line.splitlines()) == 1
-        assert one.line.endswith("--set guard.force=true")
+        assert one.line.endswith((END, GATE_END))
 
 
 @pytest.mark.parametrize("state", [RUNNING, QUEUED, STARTING])
@@ -134,7 +137,7 @@ def test_grpo_against_the_gate(outcome: str, remedy: str) -> None:
     refused = enter("grpo", known)
     assert refused is not None
     assert refused.line == (
-        f"stage grpo is not worth starting, the gate of evaluate-a says {outcome} for sft-a (why so): {remedy}{END}"
+        f"stage grpo is not worth starting, the gate of evaluate-a says {outcome} for sft-a (why so): {remedy}{GATE_END}"
     )
     assert enter("grpo", replace(known, gate_forced=True)) is None
     assert enter("grpo", replace(known, own="grpo-a")) is None
@@ -144,7 +147,7 @@ def test_grpo_without_a_gate() -> None:
     refused = enter("grpo", Facts(source="sft-a"))
     assert refused is not None
     assert "no finished evaluation has judged sft-a" in refused.text
-    assert refused.line.endswith(f"run stage evaluate first{END}")
+    assert refused.line.endswith(f"run stage evaluate first{GATE_END}")
     assert enter("grpo", VIABLE) is None
 
 
@@ -152,10 +155,21 @@ def test_more_memory_for_the_same_stage_is_told_and_allowed() -> None:
     queued = Workload("Job", "lingoss-sft-00000000", "sft", QUEUED)
     ended = Workload("Job", "lingoss-sft-11111111", "sft", FINISHED)
     assert leaving("sft", [SFT, queued, ended]) == []
-    assert replaced("sft", [SFT.name], [SFT]) == []
-    first, second = replaced("sft", ["lingoss-sft-22222222"], [SFT, queued, ended])
+    assert remarks("sft", [SFT.name], [SFT]) == []
+    first, second = remarks("sft", ["lingoss-sft-22222222"], [SFT, queued, ended])
     assert first == (
         "HyperPodPyTorchJob lingoss-sft-1a2b3c4d is running and will be stopped: lingoss-sft-22222222 takes its place, "
         "and resumes its run from the last checkpoint unless settings that change the result have changed"
     )
     assert second.startswith("Job lingoss-sft-00000000 is queued and will be stopped")
+
+
+def test_a_failed_job_is_told_of() -> None:
+    failed = Workload("Job", "lingoss-sft-1a2b3c4d", "sft", FAILED)
+    assert remarks("sft", [failed.name], [failed]) == [
+        "Job lingoss-sft-1a2b3c4d has failed before and does not start again by itself: read `kubectl logs "
+        "job/lingoss-sft-1a2b3c4d`, then `kubectl delete job lingoss-sft-1a2b3c4d` and upgrade once more"
+    ]
+    gone = ["Job lingoss-sft-1a2b3c4d of stage sft has failed; it goes with this upgrade, and its log with it"]
+    assert remarks("sft", ["lingoss-sft-22222222"], [failed]) == remarks("evaluate", [], [failed]) == gone
+    assert remarks("evaluate", ["lingoss-evaluate-1"], [replace(failed, state=FINISHED)]) == []

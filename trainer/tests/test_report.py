@@ -22,9 +22,10 @@ from lingoss.evaluate import wording
 from lingoss.evaluate.accept import accept
 from lingoss.evaluate.compare import compare
 from lingoss.evaluate.gate import GateSettings, gate
-from lingoss.evaluate.report import Curve, ReportData, markdown, terminal, write
+from lingoss.evaluate.hacks import hacks
+from lingoss.evaluate.report import Curve, ReportData, markdown, plots, terminal, training, write
 from lingoss.evaluate.report import html as page_of
-from lingoss.evaluate.report.headline import does_not_show, shows
+from lingoss.evaluate.report.headline import accept_sentence, does_not_show, shows
 from lingoss.evaluate.report.samples import payload
 from lingoss.evaluate.rows import read_run
 from lingoss.evaluate.summary import Rate, summarise
@@ -40,6 +41,18 @@ def data_of(*runs: Any, **parts: Any) -> ReportData:
     return ReportData(runs=runs, summaries=[summarise(one, draws=300) for one in runs], **parts)
 
 
+def practised(step: int) -> dict[str, float]:
+    """A row of a GRPO run whose reward rises from 0.2 to 0.6 in French and stays at 0.5 in German."""
+    row = {"step": float(step), "reward/fr": 0.2 + 0.4 * (step - 1) / 39, "reward/de": 0.5, "term/language": 0.1}
+    row |= {
+        "reward": (row["reward/fr"] + 0.5) / 2,
+        "informative": 0.25,
+        "informative_groups": 4.0,
+        "tokens": 80.0 - step,
+    }
+    return row | {"informative/fr": 0.5, "informative/de": 0.0, "correct": float("nan"), "kl_rollout": 1e-4}
+
+
 @pytest.fixture(scope="module")
 def full() -> ReportData:
     base, sft, grpo = realistic("base", 0.1, 0.05), realistic("sft", 0.8, 0.1), realistic("grpo", 0.85, 0.15)
@@ -51,7 +64,11 @@ def full() -> ReportData:
         comparisons=compare([base, sft, grpo], draws=300),
         gates=[("sft", gated)],
         acceptance=accept(grpo, sft).to_dict(),
-        curves=[Curve("sft", [{"step": step, "loss": 3 / step, "nothing": None} for step in range(1, 41)])],
+        curves=[
+            Curve("sft", [{"step": step, "loss": 3 / step, "tokens": 9 * step} for step in range(1, 41)]),
+            Curve("grpo", [{"step": 0.0, "validation/joint": 0.1}, *map(practised, range(1, 41))], "Step 40 it is."),
+        ],
+        hacks=hacks(sft, grpo),
         training_languages={("en", "fr", "fr"): 12},
         notes=["A model of 135 million parameters learns the form, not arithmetic."],
     )
@@ -325,3 +342,70 @@ def test_ten_thousand_long_samples(tmp_path: Path) -> None:
     assert time.monotonic() - start < 60
     assert 20e6 < (tmp_path / "report.html").stat().st_size < 32e6  # text, and at most half as much around it
     assert len(Page(text).samples["samples"]) == 10_000
+
+
+def test_grpo_is_told_in_one_sentence_a_table_and_plots(full: ReportData) -> None:
+    (curve,) = [curve for curve in full.curves if training.is_grpo(curve)]
+    assert training.sentences(full) == [
+        "grpo: the training reward went from 0.373 to 0.527 (first and last quarter of 40 steps); 25\u00a0% of the groups"
+        " were informative. Step 40 it is."
+    ]
+    table = {trend.title: (trend.first, trend.last) for trend in training.trends(curve)}
+    assert table["reward"] == ("0.373", "0.527")
+    assert table["reward fr"] == ("0.246", "0.554")
+    assert table["informative fr"] == ("50\u00a0%", "50\u00a0%")
+    assert table["tokens a completion"] == ("74.5", "44.5")
+    assert table["term language"] == ("0.1", "0.1")
+    assert "right answers" not in table  # nothing finite
+    assert [plot["name"] for plot in plots.curves(full.curves[0])] == ["loss"]
+    nothing = data_of(*full.runs[:1], curves=[Curve("grpo", [{"step": 1, "informative": 0.0, "reward": "nan"}])])
+    assert training.sentences(nothing) == []
+    assert "Training of grpo" in markdown.build(nothing)
+    drawn = {plot["name"]: plot for plot in plots.curves(curve)}
+    assert "validation: compliant and right" not in drawn  # one point is no curve
+    assert drawn["reward"]["alt"] == "reward from 0.35 at step 1 to 0.55 at step 40, between 0.35 and 0.55"
+    (reward, informative) = plots.panels(curve)
+    assert (reward["title"], [line["code"] for line in reward["lines"]]) == ("Reward", ["de", "fr"])
+    assert reward["lines"][1]["ends"] == "0.20 to 0.60"
+    # French begins at 0.2 of a panel that is 100 high, from 0 at the bottom to 1 at the top.
+    assert re.search(r'points="0.00,80.00 .* 100.00,40.00"', str(reward["lines"][1]["svg"]))
+    assert informative["lines"][0]["alt"] == "from 0.00 at step 1 to 0.00 at step 40"
+
+
+def test_tricks_stand_in_every_dress(full: ReportData) -> None:
+    assert full.hacks is not None
+    names = [rise.meaning for rise in full.hacks.rises]
+    page, text = page_of.build(full), markdown.build(full)
+    console = Console(width=160)
+    with console.capture() as captured:
+        console.print(terminal.build(full))
+    printed = captured.get()
+    for name in names:
+        assert name in page
+        assert name in text
+        assert name in printed
+    assert "known tricks rose significantly" in " ".join(shows(full))
+    assert "Training of grpo" in printed
+    assert "## Training of grpo" in text
+    assert "Reward by language" in page
+
+
+def test_the_verdict_names_the_clauses_that_failed() -> None:
+    found = {"decision": "keep", "runs": ["g", "s"], "failed": ["primary: a", "language fr, answer: b", "format: c"]}
+    assert accept_sentence(found) == (
+        "s stays the answer; g failed 3 clauses (primary; language fr; format). No gain is shown on these prompts."
+    )
+    found["failed"] = ["language fr, reasoning: a", "language fr, answer: b", "language de, answer: c", "length it: d"]
+    assert accept_sentence(found) == "s stays the answer; g failed 4 clauses (language fr, de; length it)."
+    assert accept_sentence({**found, "decision": "accept"}) == "g is accepted in place of s: every clause holds."
+
+
+def test_a_trick_that_rose_is_named_in_the_headline() -> None:
+    def repeating(name: str, many: int) -> Any:
+        return run(name, [row for i in range(60) for row in [scored(f"p{i}", "fr", repetition=0.5 * (i < many))]])
+
+    before, after = repeating("sft", 2), repeating("grpo", 30)
+    found = data_of(before, after, hacks=hacks(before, after))
+    assert training.tricks(found) == [
+        "Tricks that rose from sft to grpo: the text repeats itself (3\u00a0% to 50\u00a0%)."
+    ]

@@ -30,7 +30,7 @@ def test_row_keeps_its_keys_and_gains_a_verdict() -> None:
     assert scored["verdict"]["grade"] == "correct"
     assert scored["verdict"]["reward"] == pytest.approx(1.0)
     assert scored["verdict"]["terms"] == pytest.approx(
-        {"correctness": 0.4, "language": 0.6, "repetition": 0.0, "prompt_copy": 0.0}
+        {"correctness": 0.4, "language": 0.6, **dict.fromkeys(("relevance", "prose", "repetition", "prompt_copy"), 0.0)}
     )
 
 

@@ -11,7 +11,7 @@ from lingoss.evaluate.metrics import METRICS, measure
 from lingoss.evaluate.rows import read_run
 from lingoss.evaluate.scoring import score_row
 from lingoss.evaluate.statistics import wilson
-from lingoss.evaluate.summary import Summary, summarise
+from lingoss.evaluate.summary import Rate, Summary, summarise
 from synthetic import detection, outcomes, run, scored
 
 
@@ -145,16 +145,33 @@ def test_reasoning_is_filed_under_its_own_language() -> None:
 
 
 def test_samples_of_a_prompt_are_one_cluster() -> None:
-    rows = [scored(f"p{i}", sample=j, reasoning="fr" if i < 10 else "en") for i in range(20) for j in range(8)]
+    rows = [scored(f"p{i}", sample=j, reasoning="fr" if i < 20 else "en") for i in range(40) for j in range(8)]
     rate = summary_of(rows).cells["fr"]["all"].rates["strict"]
-    assert (rate.k, rate.n, rate.method) == (80, 160, "bootstrap over 20 items")
-    assert rate.high - rate.low == pytest.approx(2 * 1.96 * 0.5 / 20**0.5, rel=0.15)  # not sqrt(160)
+    assert (rate.k, rate.n, rate.method) == (160, 320, "bootstrap over 40 items")
+    assert rate.high - rate.low == pytest.approx(2 * 1.96 * 0.5 / 40**0.5, rel=0.15)  # not sqrt(320)
 
 
 def test_a_prompt_with_more_samples_weighs_no_more() -> None:
     rows = [scored("p0", sample=j) for j in range(8)] + [scored("p1", sample=0, reasoning="en")]
     rate = summary_of(rows).cells["fr"]["all"].rates["strict"]
     assert (rate.k, rate.n, rate.rate) == (8, 9, 0.5)
+
+
+def test_one_success_in_few_items_is_no_surer_than_none() -> None:
+    """50 prompts in ten items; a percentile bootstrap would give one success at most 6 %, and none 14 %."""
+
+    def strict(successes: int) -> Rate:
+        digits = "1" * successes + "0" * (50 - successes)
+        rows = [
+            {**row, "item": f"i{number}"}
+            for place, language in enumerate(("en", "fr", "de", "es", "it"))
+            for number, row in enumerate(outcomes(digits[10 * place : 10 * place + 10], language))
+        ]
+        return summary_of(rows).cells["all"]["all"].rates["strict"]
+
+    found = [strict(successes) for successes in range(5)]
+    assert [(rate.k, rate.n) for rate in found] == [(successes, 50) for successes in range(5)]
+    assert [round(rate.high, 3) for rate in found] == [0.145, 0.177, 0.206, 0.234, 0.26]
 
 
 @pytest.mark.parametrize("digit", ["0", "1"])

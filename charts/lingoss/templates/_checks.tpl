@@ -7,9 +7,14 @@ what, which value, and what to do. All templates take the parent's context unles
 {{- define "lingoss.checks" -}}
 {{- include "lingoss.checkNames" . -}}
 {{- include "lingoss.checkLayout" . -}}
+{{- include "lingoss.checkFolders" . -}}
 {{- include "lingoss.checkQueue" . -}}
+{{- include "lingoss.checkAccounts" . -}}
+{{- include "lingoss.checkRequests" . -}}
 {{- if eq .Values.global.stage "sft" -}}{{- include "lingoss.checkSft" . -}}{{- end -}}
 {{- if eq .Values.global.stage "grpo" -}}{{- include "lingoss.checkGrpo" . -}}{{- end -}}
+{{- if eq .Values.global.stage "evaluate" -}}{{- include "lingoss.checkGate" . -}}{{- end -}}
+{{- if eq .Values.global.stage "serve" -}}{{- include "lingoss.checkServe" . -}}{{- end -}}
 {{- include "lingoss.checkPods" . -}}
 {{- if eq .Values.global.stage "sft" -}}{{- include "lingoss.checkSizes" . -}}{{- end -}}
 {{- include "lingoss.checkCRDs" . -}}
@@ -31,13 +36,19 @@ what, which value, and what to do. All templates take the parent's context unles
 {{- end -}}
 {{- $most := 40 -}}
 {{- $why := "an object's name would pass 63 characters" -}}
-{{- with include "lingoss.rayJobName" . -}}
-{{- $most = sub 47 (sub (len .) (len $base)) | int -}}
-{{- $why = printf "RayJob %s has %d characters and may have 47" . (len .) -}}
+{{- $kept := "" -}}
+{{- if ne .Values.grpo.engine "trl" -}}
+{{- /* In every stage: to learn it after days of sft is too late for another name. */ -}}
+{{- $ray := printf "%s-grpo-%s" $base (include "lingoss.hash" "") -}}
+{{- $most = sub 47 (sub (len $ray) (len $base)) | int -}}
+{{- $why = printf "its RayJob's would have %d and may have 47" (len $ray) -}}
+{{- if not .Values.global.storage.existingClaim -}}
+{{- $kept = printf "; an installed release keeps its volume with global.storage.existingClaim=%s-data" $base -}}
+{{- end -}}
 {{- end -}}
 {{- if gt (len $base) $most -}}
 {{- $room := sub $most (sub (len $base) (len $name)) | int -}}
-{{- fail (printf "%s %s has %d characters, so %s: use at most %d, or --set global.fullnameOverride=<at most %d>" $own $name (len $name) $why $room $most) -}}
+{{- fail (printf "%s %s has %d characters, so %s: use at most %d, or --set global.fullnameOverride=<at most %d>%s" $own $name (len $name) $why $room $most $kept) -}}
 {{- end -}}
 {{- end -}}
 
@@ -61,6 +72,18 @@ what, which value, and what to do. All templates take the parent's context unles
 {{- if ge (int $layout.shmGi) (int $layout.memoryGi) -}}
 {{- fail (printf "%s has global.layout.shmGi=%v of global.layout.memoryGi=%v: /dev/shm counts towards a pod's memory, so set shmGi well below it" $name $layout.shmGi $layout.memoryGi) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Folders that would hide what a pod needs, or that Kubernetes does not mount. */ -}}
+{{- define "lingoss.checkFolders" -}}
+{{- $storage := .Values.global.storage -}}
+{{- $path := clean $storage.mountPath -}}
+{{- if or (eq $path "/") (regexMatch "^/(tmp|etc|dev|proc|sys|usr|bin|sbin|lib|lib64|opt/ml)(/|$)" $path) -}}
+{{- fail (printf "global.storage.mountPath=%s is a folder of the pod's own or in one: use a path such as /lingoss" $storage.mountPath) -}}
+{{- end -}}
+{{- if has ".." (splitList "/" $storage.subPath) -}}
+{{- fail (printf "global.storage.subPath=%s leads out of the claim: use a path without .." $storage.subPath) -}}
 {{- end -}}
 {{- end -}}
 

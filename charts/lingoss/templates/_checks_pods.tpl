@@ -36,24 +36,35 @@ All templates take the parent's context unless they say otherwise.
 {{- toYaml $pods -}}
 {{- end -}}
 
-{{- /* What a pod asks for: the sum of its containers, or its largest init container. Input: pod template. */ -}}
+{{- /*
+What a pod asks for, as the scheduler counts: its containers together, with init containers that go on beside them
+(restartPolicy Always), or any other init container with those that began before it, whichever is more. Input: pod template.
+*/ -}}
 {{- define "lingoss.podDemand" -}}
-{{- $sum := dict "cpu" 0 "memory" 0 "nvidia.com/gpu" 0 "vpc.amazonaws.com/efa" 0 -}}
-{{- $init := deepCopy $sum -}}
-{{- range $list := list "containers" "initContainers" -}}
-{{- range (get $.spec $list | default list) -}}
-{{- $requests := mergeOverwrite (dict) (dig "resources" "limits" dict .) (dig "resources" "requests" dict .) -}}
+{{- $demand := dict -}}
 {{- range $name := list "cpu" "memory" "nvidia.com/gpu" "vpc.amazonaws.com/efa" -}}
-{{- $asked := get $requests $name | default 0 -}}
-{{- if eq $name "cpu" -}}{{- $asked = include "lingoss.milliCpu" $asked -}}
-{{- else if eq $name "memory" -}}{{- $asked = include "lingoss.mebibytes" $asked -}}{{- end -}}
-{{- if eq $list "containers" -}}{{- $_ := set $sum $name (add (get $sum $name) (int $asked)) -}}
-{{- else -}}{{- $_ := set $init $name (max (get $init $name) (int $asked)) -}}{{- end -}}
+{{- $beside := 0 -}}
+{{- $most := 0 -}}
+{{- range ($.spec.initContainers | default list) -}}
+{{- $asked := include "lingoss.asked" (dict "container" . "name" $name) | int -}}
+{{- $most = max $most (add $beside $asked) -}}
+{{- if eq (.restartPolicy | default "") "Always" -}}{{- $beside = add $beside $asked -}}{{- end -}}
 {{- end -}}
+{{- range $.spec.containers -}}
+{{- $beside = add $beside (include "lingoss.asked" (dict "container" . "name" $name)) -}}
 {{- end -}}
+{{- $_ := set $demand $name (max $most $beside) -}}
 {{- end -}}
-{{- range $name, $most := $init -}}{{- $_ := set $sum $name (max (get $sum $name) $most) -}}{{- end -}}
-{{- toYaml $sum -}}
+{{- toYaml $demand -}}
+{{- end -}}
+
+{{- /* What a container asks for of a resource: thousandths of a CPU, MiB of memory, or a count. Input: container, name. */ -}}
+{{- define "lingoss.asked" -}}
+{{- $requests := mergeOverwrite (dict) (dig "resources" "limits" dict .container) (dig "resources" "requests" dict .container) -}}
+{{- $asked := get $requests .name | default 0 -}}
+{{- if eq .name "cpu" -}}{{- include "lingoss.milliCpu" $asked -}}
+{{- else if eq .name "memory" -}}{{- include "lingoss.mebibytes" $asked -}}
+{{- else -}}{{- int $asked -}}{{- end -}}
 {{- end -}}
 
 {{- define "lingoss.checkPods" -}}
@@ -83,6 +94,9 @@ All templates take the parent's context unless they say otherwise.
 {{- if le (int $asked.memory) 0 -}}
 {{- /* Ray workers alone are sized by what others leave. */ -}}
 {{- fail (printf "a pod of %s is left with no memory of global.layout.memoryGi=%v: lower kuberay.head.resources and kuberay.submitter.resources" $what $layout.memoryGi) -}}
+{{- end -}}
+{{- if and (le (int $asked.cpu) 0) (hasPrefix "kuberay." $what) -}}
+{{- fail (printf "a pod of %s is left with no CPU of global.layout.cpu=%v: lower kuberay.head.resources and kuberay.submitter.resources" $what $layout.cpu) -}}
 {{- end -}}
 {{- if and $gpus (ge (mul $layout.shmGi 1024 | int) (int $asked.memory)) -}}
 {{- fail (printf "a pod of %s asks for %vMi of memory, and its /dev/shm may take %vGi of it: lower global.layout.shmGi, or raise %s.resources.limits.memory" $what $asked.memory $layout.shmGi $what) -}}

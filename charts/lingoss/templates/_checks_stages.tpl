@@ -122,3 +122,31 @@
 {{- include "lingoss.checkNodes" (dict "root" . "what" $what "nodes" (add $trainer $rollout) "gpus" $node.gpus) -}}
 {{- end -}}
 {{- end -}}
+
+{{- define "lingoss.checkServe" -}}
+{{- $serve := .Values.inference.serve -}}
+{{- $stay := int $serve.podDisruptionBudget.minAvailable -}}
+{{- if and $serve.podDisruptionBudget.enabled (ge $stay (int $serve.replicas)) -}}
+{{- fail (printf "inference.serve.podDisruptionBudget.minAvailable=%d of inference.serve.replicas=%d would make every drain of a node wait for a person: raise replicas, or --set inference.serve.podDisruptionBudget.enabled=false" $stay (int $serve.replicas)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Stage evaluate measures whether GRPO is worth it, which it can only by sampling as stage grpo would. */ -}}
+{{- define "lingoss.checkGate" -}}
+{{- $gate := dig "gate" dict .Values.inference.evaluate.config -}}
+{{- $grpo := .Values.grpo.config -}}
+{{- range list
+  (list "k" "num_generations" (dig "num_generations" 8 $grpo) 8)
+  (list "temperature" "sampling.temperature" (dig "sampling" "temperature" 1 $grpo) 1)
+  (list "prompts_per_step" "prompts_per_step" (dig "prompts_per_step" 16 $grpo) 16)
+  (list "max_completion_length" "max_completion_length" (dig "max_completion_length" nil $grpo) nil)
+  (list "mask_truncated_completions" "mask_truncated_completions" (dig "mask_truncated_completions" true $grpo) true)
+  (list "reward" "reward" (dig "reward" dict $grpo) dict)
+}}
+{{- $own := dig (first .) (last .) $gate -}}
+{{- $trained := index . 2 -}}
+{{- if ne (toJson $own) (toJson $trained) -}}
+{{- fail (printf "the gate of stage evaluate would not sample as stage grpo does: inference.evaluate.config.gate.%s=%s, but grpo.config.%s=%s: set both alike" (first .) (toJson $own) (index . 1) (toJson $trained)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -9,7 +9,7 @@ Input: ctx, stage, config (mapping), extra (mapping of defaults that the chart c
 {{- $config := mergeOverwrite (deepCopy (.extra | default dict)) (deepCopy (.config | default dict)) -}}
 {{- $_ := set $config "stage" .stage -}}
 {{- $_ := set $config "root" $global.storage.mountPath -}}
-{{- with $global.run -}}{{- $_ := set $config "run" (toString .) -}}{{- end -}}
+{{- with include "lingoss.text" $global.run -}}{{- $_ := set $config "run" . -}}{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

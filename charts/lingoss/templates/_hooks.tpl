@@ -39,13 +39,46 @@ spec:
   ttlSecondsAfterFinished: 600
   template:
     {{- include "lingoss.podTemplate" (merge (dict
-      "containers" (list $container) "config" $config "noData" (eq $config "") "token" (eq $config "")
+      "containers" (list $container) "config" $config "noData" (eq $config "") "token" (eq $config "") "hook" true
       "rest" (dict "restartPolicy" "Never")) $part) | nindent 4 }}
 {{- end -}}
 
 {{- /*
-Account, Role and RoleBinding of a hook, which live as long as it does. Input: ctx, part, workload, verbs (on the run-once
-workloads of this namespace), rules (further ones, as text; optional).
+Kinds of run-once workloads that this release can have, as the guard and the cleanup take them. What decides is the
+hardware, not the runtime and engine of the moment: those may be changed while the old kind still runs. No kind more than
+that: whoever installs the chart must hold every right that its Roles give, and the admin of a namespace holds none for
+resources that the cluster does not have. Only a layout with a Ray engine can have RayJobs, and HyperPodPyTorchJobs run on
+HyperPod nodes, whose instance types begin with ml. (lingoss.checkSft refuses others). Input: the parent's context.
+*/ -}}
+{{- define "lingoss.kinds" -}}
+- Job
+{{- if or (without .Values.global.layout.engines "trl") (ne .Values.grpo.engine "trl") }}
+- RayJob
+{{- end }}
+{{- if hasPrefix "ml." .Values.global.layout.instanceType }}
+- HyperPodPyTorchJob
+{{- end }}
+{{- end -}}
+
+{{- /* `true` where a hook before the uninstall is rendered. Values that were stored before there was one have none. Input: the parent's context. */ -}}
+{{- define "lingoss.cleansUp" -}}
+{{- if and .Release.IsUpgrade (dig "enabled" false (.Values.cleanup | default dict)) -}}true{{- end -}}
+{{- end -}}
+
+{{- /* A rule of a Role. Input: group, resources, verbs, names (of the objects; optional). */ -}}
+{{- define "lingoss.rule" -}}
+- apiGroups: [{{ .group | quote }}]
+  resources: [{{ join ", " .resources }}]
+  {{- with .names }}
+  resourceNames: [{{ join ", " . }}]
+  {{- end }}
+  verbs: [{{ join ", " .verbs }}]
+{{- end -}}
+
+{{- /*
+Account, Role and RoleBinding of a hook, which live as long as it does. Input: ctx (the parent's), part, workload, verbs (on
+the run-once workloads of this namespace), rules (further ones, as lingoss.rule takes them; with these verbs unless they say
+others).
 */ -}}
 {{- define "lingoss.hookAccess" -}}
 {{- if .workload.serviceAccount.create }}
@@ -53,6 +86,7 @@ workloads of this namespace), rules (further ones, as text; optional).
 {{- $first := include "lingoss.hook" (dict "part" .part "weight" "-2") }}
 {{- $account := include "lingoss.serviceAccount" . | fromYaml }}
 {{- $_ := set $account.metadata "annotations" (merge ($first | fromYaml) (.workload.serviceAccount.annotations | default dict)) }}
+{{- $groups := dict "Job" "batch" "RayJob" "ray.io" "HyperPodPyTorchJob" "sagemaker.amazonaws.com" }}
 {{ toYaml $account }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -65,13 +99,11 @@ metadata:
   annotations:
     {{- $first | nindent 4 }}
 rules:
-{{- range $group, $resource := dict "batch" "jobs" "ray.io" "rayjobs" "sagemaker.amazonaws.com" "hyperpodpytorchjobs" }}
-  - apiGroups: [{{ $group }}]
-    resources: [{{ $resource }}]
-    verbs: [{{ join ", " $.verbs }}]
+{{- range include "lingoss.kinds" .ctx | fromYamlArray }}
+  {{- include "lingoss.rule" (dict "group" (get $groups .) "resources" (list (printf "%ss" (lower .))) "verbs" $.verbs) | nindent 2 }}
 {{- end }}
-{{- with .rules }}
-  {{- . | nindent 2 }}
+{{- range .rules }}
+  {{- include "lingoss.rule" (merge (dict) . (dict "verbs" $.verbs)) | nindent 2 }}
 {{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1

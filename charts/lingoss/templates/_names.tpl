@@ -92,3 +92,8 @@ kueue.x-k8s.io/priority-class: {{ . }}
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{- /* A number or a text as text. Numbers of a values file are floats, of which a large one would come out as 1e+06. */ -}}
+{{- define "lingoss.text" -}}
+{{- if kindIs "float64" . -}}{{- int64 . -}}{{- else -}}{{- . -}}{{- end -}}
+{{- end -}}

@@ -16,8 +16,8 @@ is meant. Returns a mapping as YAML: gpus, efa (counts) and resources.
 {{- if hasKey $limits "vpc.amazonaws.com/efa" -}}{{- $efa = int (get $limits "vpc.amazonaws.com/efa") -}}{{- end -}}
 {{- $resources := include "lingoss.resources" (dict
   "gpus" $gpus "efa" $efa
-  "cpu" (.cpu | default $layout.cpu)
-  "memory" (printf "%vGi" (.memoryGi | default $layout.memoryGi))
+  "cpu" (ternary .cpu $layout.cpu (hasKey . "cpu"))
+  "memory" (printf "%vGi" (ternary .memoryGi $layout.memoryGi (hasKey . "memoryGi")))
   "override" $override) | fromYaml -}}
 {{- toYaml (dict "gpus" $gpus "efa" $efa "resources" $resources) -}}
 {{- end -}}

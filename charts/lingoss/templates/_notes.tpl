@@ -38,3 +38,36 @@ CPU and the volume; this layout has no GPU.
 up to {{ .gpus }} GPU{{ if gt .gpus 1 }}s{{ end }} until the job ends; a finished job holds none.
 {{- end -}}
 {{- end -}}
+
+{{- /* Repositories of the images that this stage and its hooks run, of those without registry and digest, as a list. Input: the parent's context. */ -}}
+{{- define "lingoss.unplacedImages" -}}
+{{- $runs := get (dict
+  "none" (list)
+  "prepare" (list "toolbox" "trainer")
+  "sft" (list "trainer")
+  "grpo" (list (include "kuberay.image" (dict "ctx" .Subcharts.grpo)))
+  "evaluate" (list "toolbox" "trainer")
+  "serve" (list "trainer")
+) .Values.global.stage -}}
+{{- if or .Values.guard.enabled .Values.storage.shell.enabled -}}{{- $runs = append $runs "toolbox" -}}{{- end -}}
+{{- $found := list -}}
+{{- range uniq $runs -}}
+{{- $image := index $.Values.global.images . -}}
+{{- if not (or $image.registry $image.digest) -}}{{- $found = append $found $image.repository -}}{{- end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{- /* What the chart can start and the commands in its images cannot do yet; empty where there is nothing. Input: the parent's context. */ -}}
+{{- define "lingoss.notYet" -}}
+{{- $stage := .Values.global.stage -}}
+{{- if include "lingoss.usesRay" . -}}
+`lingoss grpo` of this version has no engine {{ .Values.grpo.engine }} yet: --set grpo.engine=trl
+{{- else if has $stage (list "sft" "grpo") -}}
+{{- $ctx := index .Subcharts $stage -}}
+{{- $processes := mul (index .Values $stage).nodes (include "lingoss.processes" (dict "ctx" $ctx)) -}}
+{{- if gt (int $processes) 1 -}}
+this version trains on one GPU per run, and {{ $processes }} processes are started (see README): --set {{ $stage }}.nodes=1,{{ $stage }}.processesPerNode=1
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -25,8 +25,9 @@ single values are replaced. Input: ctx, workload. Returns a mapping as YAML.
 
 {{- /*
 Resources of a container: requests equal limits for memory, GPUs and EFA devices; CPU is requested, not limited, because a
-throttled data loader starves GPUs. Input: gpus, efa, cpu, memory (all optional), override (resources of the values, which
-win key by key).
+throttled data loader starves GPUs. A limit of the values below the request of the chart lowers the request too, for
+Kubernetes takes no request above its limit. Input: gpus, efa, cpu, memory (all optional), override (resources of the
+values, which win key by key; lingoss.checkRequests refuses requests that this would change).
 */ -}}
 {{- define "lingoss.resources" -}}
 {{- $limits := dict -}}
@@ -35,10 +36,15 @@ win key by key).
 {{- with .efa -}}{{- $_ := set $limits "vpc.amazonaws.com/efa" (toString .) -}}{{- end -}}
 {{- $limits = mergeOverwrite $limits (deepCopy ((.override | default dict).limits | default dict)) -}}
 {{- $requests := dict -}}
-{{- with .cpu -}}{{- $_ := set $requests "cpu" (toString .) -}}{{- end -}}
+{{- if hasKey . "cpu" -}}{{- $_ := set $requests "cpu" (toString .cpu) -}}{{- end -}}
 {{- $requests = mergeOverwrite $requests (deepCopy ((.override | default dict).requests | default dict)) -}}
 {{- range $name, $value := $limits -}}
-{{- if ne $name "cpu" -}}{{- $_ := set $requests $name $value -}}{{- end -}}
+{{- if eq $name "cpu" -}}
+{{- $asked := get $requests "cpu" | default $value -}}
+{{- if lt (include "lingoss.milliCpu" $value | int) (include "lingoss.milliCpu" $asked | int) -}}{{- $_ := set $requests "cpu" $value -}}{{- end -}}
+{{- else if not (and (eq $name "ephemeral-storage") (hasKey $requests $name)) -}}
+{{- $_ := set $requests $name $value -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml (dict "limits" $limits "requests" $requests) -}}
 {{- end -}}
@@ -163,7 +169,8 @@ A pod template (metadata and spec). Input:
   labels                 further pod labels (mapping), optional
   volumes                further volumes (list), optional
   noData                 true for a pod without the volume
-  token                  true for the one pod that talks to the API (guard)
+  token                  true for a pod that talks to the API (guard, cleanup)
+  hook                   true for a pod whose end Helm waits for: without global.pod.containers, which may never end
   rest                   mapping of further fields of the pod's spec: restartPolicy, subdomain ...
 */ -}}
 {{- define "lingoss.podTemplate" -}}
@@ -194,7 +201,7 @@ A pod template (metadata and spec). Input:
     (dict "runAsNonRoot" true "runAsUser" $global.user.uid "runAsGroup" $global.user.gid "fsGroup" $global.user.gid
       "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault"))
     $knobs.securityContext)
-  "containers" (concat .containers $knobs.containers)
+  "containers" (concat .containers (ternary ((.workload.pod | default dict).containers | default list) $knobs.containers (.hook | default false)))
   "volumes" (concat $volumes (.volumes | default list) $knobs.volumes) -}}
 {{- with concat (.initContainers | default list) $knobs.initContainers -}}{{- $_ := set $spec "initContainers" . -}}{{- end -}}
 {{- with $global.imagePullSecrets -}}{{- $_ := set $spec "imagePullSecrets" . -}}{{- end -}}

@@ -4,6 +4,7 @@
 import json
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -69,6 +70,14 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def note(task: str, facts: Mapping[str, object]) -> None:
+    """One line of the log beside the progress: readable on a terminal, JSON elsewhere."""
+    if sys.stderr.isatty():
+        print(f"{task}: " + ", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
+    else:
+        print(json.dumps({"task": task, **facts}, ensure_ascii=False), file=sys.stderr, flush=True)
 
 
 def _short(value: object) -> str:

@@ -7,9 +7,8 @@ Arguments are those of vLLM 0.26.0 (`vllm/entrypoints/openai/cli_args.py`, `vllm
 import json
 import os
 import shlex
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,10 @@ from lingoss.data import chat
 from lingoss.errors import LingossError
 from lingoss.prepare import base_of, prepared
 from lingoss.runs.files import read_json
+from lingoss.vllm_server import become
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM takes for --max-lora-rank."""
-_OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "DO_NOT_TRACK": "1",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +45,15 @@ def run(config: ServeConfig) -> None:
     """
     choice = choose(config)
     arguments = command(config, choice)
-    program = Path(sys.executable).with_name("vllm")  # of this environment, also when it is not activated
-    found = str(program) if program.exists() else shutil.which("vllm")
-    if found is None:
-        raise LingossError(
-            "vllm is not installed here: serve in the trainer image (images/trainer), or on a machine with "
-            "`pip install vllm==0.26.0`; --dry-run prints the command"
-        )
-    print(f"serving {choice.run.name}, {choice.why}\n{shlex.join(arguments)}", flush=True)
     if config.host not in ("127.0.0.1", "localhost", "::1") and not os.environ.get("VLLM_API_KEY"):
         print("no VLLM_API_KEY is set: whoever reaches this port may use the model", file=sys.stderr, flush=True)
-    os.execve(found, arguments, environment(os.environ))
+    become(arguments, f"serving {choice.run.name}, {choice.why}")
 
 
 def plan(config: ServeConfig) -> dict[str, Any]:
     """What `run` would do: the run, why it, and the exact command."""
     choice = choose(config)
     return {"run": choice.run.name, "why": choice.why, "command": shlex.join(command(config, choice))}
-
-
-def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The server's environment: offline, and without a token that it has no use for. VLLM_API_KEY passes through."""
-    return {**{key: value for key, value in given.items() if key != "HF_TOKEN"}, **_OFFLINE}
 
 
 def choose(config: ServeConfig) -> Choice:

@@ -17,13 +17,14 @@ _NEARLY_FULL = 1 << 20  # bytes free, below which a failed write is put down to 
 
 
 class CheckpointStore:
-    """Checkpoints below `folder`, of which the `keep` newest whole ones stay.
+    """Checkpoints below `folder`, of which the `keep` newest whole ones stay, and those of the `pinned` steps.
 
     Only the holder of the run's lock may use it.
     """
 
     def __init__(self, folder: Path, keep: int) -> None:
         self.folder, self.keep = folder, keep
+        self.pinned: frozenset[int] = frozenset()
 
     def path(self, step: int) -> Path:
         """Where the checkpoint of `step` is or will be."""
@@ -83,12 +84,14 @@ class CheckpointStore:
         return None, bad
 
     def rotate(self) -> None:
-        """Delete all but the `keep` newest whole checkpoints; bad ones go too. With no whole one nothing is deleted."""
-        whole = self._whole_steps()[-self.keep :]
+        """Delete all but the `keep` newest whole checkpoints and the pinned ones; bad ones go too. With no whole one
+        nothing is deleted."""
+        whole = self._whole_steps()
         if not whole:
             return
+        kept = {*whole[-self.keep :], *(self.pinned & set(whole))}
         for step, path in self._folders():
-            if step not in whole and (step < whole[-1] or self._reason(path, thorough=False) is not None):
+            if step not in kept and (step < whole[-1] or self._reason(path, thorough=False) is not None):
                 shutil.rmtree(path, ignore_errors=True)
         self._clear_aside()
 

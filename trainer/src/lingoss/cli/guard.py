@@ -15,7 +15,7 @@ Says whether a release may change to another stage, before Helm changes anything
 
 A stage whose own run is done may always be entered: it ends at once.
 
-  cleanup   stops what still runs, before an uninstall."""
+  cleanup   stops what still runs and deletes what is left of the release, before an uninstall."""
 
 EPILOG = """\
 examples: lingoss guard cluster --release lingoss --namespace team-a --stage sft --workload lingoss-sft-1a2b3c4d \\
@@ -26,10 +26,11 @@ examples: lingoss guard cluster --release lingoss --namespace team-a --stage sft
 `cluster` runs in a pod whose account may list jobs, rayjobs and hyperpodpytorchjobs of the namespace and get the claim;
 kinds that the cluster does not know count as none. It mounts no volume: a pod that does never starts while the claim is
 not bound. `volume` asks only the run folders under the config's `root`, and only reads. `cleanup` deletes the release's
-jobs, rayjobs and hyperpodpytorchjobs: Helm would leave a running one behind when its last upgrade failed.
+jobs, rayjobs and hyperpodpytorchjobs, deployments, services, policies, configs and accounts, never a claim: after an upgrade
+that failed, Helm knows only what that would have brought, and would leave what runs behind.
 
 exit status: 0 allowed; 1 refused, with one line that says why, what to do and which flag overrides.
-In the chart: `--set guard.force=true` overrides once, `--set guard.enabled=false` does without the guard."""
+In the chart: `--set guard.force=true` overrides until it is set back, `--set guard.enabled=false` does without the guard."""
 
 
 def add(commands: Any) -> None:
@@ -65,7 +66,7 @@ def add(commands: Any) -> None:
     volume.add_argument("--config", required=True, type=Path, metavar="FILE.yaml", help="settings of that stage")
     volume.set_defaults(run=_volume)
 
-    title = "Delete the run-once workloads of a release, before it is uninstalled."
+    title = "Delete what a release still has, but for its claim, before it is uninstalled."
     cleanup = questions.add_parser("cleanup", help=title, description=title)
     _add_release(cleanup)
     cleanup.set_defaults(run=_cleanup)
@@ -74,6 +75,12 @@ def add(commands: Any) -> None:
 def _add_release(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--release", required=True, metavar="NAME", help="the Helm release")
     parser.add_argument("--namespace", required=True, metavar="NAME", help="its namespace")
+    parser.add_argument(
+        "--kinds",
+        nargs="+",
+        choices=("Job", "RayJob", "HyperPodPyTorchJob"),
+        help="kinds of jobs that the release can have (default: all); the account needs no right on others",
+    )
 
 
 def _add_stage(parser: argparse.ArgumentParser, stages: tuple[str, ...]) -> None:
@@ -90,6 +97,7 @@ def _cluster(arguments: argparse.Namespace) -> int:
         arguments.workload,
         arguments.claim,
         arguments.force,
+        arguments.kinds,
     )
 
 
@@ -102,4 +110,4 @@ def _volume(arguments: argparse.Namespace) -> int:
 def _cleanup(arguments: argparse.Namespace) -> int:
     from lingoss.guard import clean_up
 
-    return clean_up(arguments.release, arguments.namespace)
+    return clean_up(arguments.release, arguments.namespace, arguments.kinds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""The stages: `prepare`, `sft`, `evaluate`, `serve`, each from one YAML file and `--set`, and `demo`, which runs all."""
+"""The stages: `prepare`, `sft`, `grpo`, `evaluate`, `serve`, each from one YAML file and `--set`, and `demo`, which runs all."""
 
 import argparse
 import ast
@@ -20,6 +20,11 @@ STAGES = {
         "lingoss.sft",
         "Teach form and languages: LoRA SFT on a frozen base. Killed at any moment, the same command goes on exactly.",
         "lingoss sft --set root=./work --set data.examples_per_language=40 --set max_steps=100",
+    ),
+    "grpo": (
+        "lingoss.grpo",
+        "Improve the SFT policy by GRPO on the score of evaluation, if its gate says that is worth it. Resumes exactly.",
+        "lingoss grpo --set root=./work --set rollout.mode=transformers --set max_steps=30",
     ),
     "evaluate": (
         "lingoss.evaluate.run",

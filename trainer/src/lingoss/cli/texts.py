@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
         "rows:  {format, text, finish_reason?, request: {question, question_language, reasoning_language,\n"
         "        answer_language, gold}}\n"
         "       adds  verdict: {format_ok, truncated, reasoning, answer, grade, grade_rule, lengths, repetition,\n"
-        "                       prompt_copy, terms, reward}\n"
+        "                       prompt_copy, relevance, prose, terms, reward}\n"
         "What `lingoss generate` writes is such a file; no model and no GPU is needed, so score as often as you like.\n"
         "Given the folder that `generate` made instead of a file, the verdicts are written into it.\n"
         "Languages may be codes or names; without `gold` no answer is graded.\n\n"

@@ -21,6 +21,7 @@ from lingoss.config.common import (
     Share,
     Text,
 )
+from lingoss.config.grpo import Reward
 from lingoss.config.prepare import PromptSet
 
 ALL_FINISHED = "all-finished"
@@ -78,7 +79,10 @@ class Generate(Section):
 
 
 class Gate(Section):
-    """Whether GRPO is worth starting: measured with GRPO's own sampling and full reward, per language."""
+    """Whether GRPO is worth starting: measured with GRPO's own sampling and full reward, per language.
+
+    What both stages name alike, `files` (grpo: data.files), `k` (num_generations) and `temperature` (sampling.temperature)
+    are what stage grpo will use; the defaults are its defaults, and the chart refuses values that differ."""
 
     prompts_per_language: Identity[Count] = 64
     """Prompts for each language; the gate asks for at least 64."""
@@ -88,6 +92,15 @@ class Gate(Section):
     """Samples of each prompt, as in GRPO."""
     temperature: Identity[Positive] = 1.0
     """Sampling temperature, as in GRPO."""
+    max_completion_length: Identity[Count | None] = None
+    """Longest completion in tokens, as in GRPO: null takes it from the lengths of the SFT run's examples (of the base
+    model, which has none, generate.max_new_tokens)."""
+    mask_truncated_completions: Identity[Flag] = True
+    """Leave out completions that were cut by length, as GRPO does."""
+    files: Free[tuple[Folder, ...]] = ()
+    """JSON-lines prompts of your own that GRPO will train on, asked in place of the built-in ones."""
+    reward: Identity[Reward] = Field(default_factory=dict)
+    """Weights and tolerances of GRPO's reward; what is left out keeps its default."""
     floor: Identity[Share] = 0.20
     """Least share of groups whose rewards differ; below it GRPO has nothing to compare."""
     target: Identity[Share] = 0.95

@@ -22,6 +22,7 @@ from lingoss.config.common import (
     Optimizer,
     Positive,
     Section,
+    Share,
     Text,
 )
 
@@ -42,6 +43,19 @@ def _describe_weights(entry: dict[str, Any]) -> None:
     properties = {name: {"type": "number", "default": weight} for name, weight in reward_weights().items()}
     entry.update(properties=properties, additionalProperties=False)
 
+
+Alarm = Literal[
+    "non-finite",
+    "reward-hacking",
+    "length",
+    "truncation",
+    "repetition",
+    "abstention",
+    "no-signal",
+    "kl",
+    "rollout-mismatch",
+]
+"""What can stop a run; `grpo/safety.py` says how each is recognised."""
 
 # Completed with the defaults, so that the run id changes when a default does.
 Reward = Annotated[
@@ -110,10 +124,17 @@ class Rollout(Section):
     """Address of the vLLM server; needed by mode server of engine trl."""
     server_timeout: Free[Positive] = 1800.0
     """Seconds to wait for the server to load the model."""
-    gpu_memory_utilization: Free[Annotated[float, Field(strict=True, gt=0, lt=1)]] = 0.42
-    """Share of each GPU's memory that vLLM may take."""
+    gpu_memory_utilization: Free[Annotated[float, Field(strict=True, gt=0, lt=1)] | None] = None
+    """Share of each GPU's memory that vLLM may take. Null takes 0.42 beside the training (`colocate`), 0.9 otherwise."""
     tensor_parallel: Free[Count] = 1
     """GPUs that share one copy of the model in vLLM."""
+    batch_tokens: Free[Count] = 16384
+    """Mode transformers: most prompt and new tokens of all completions drawn at once; bounds the memory."""
+
+    @property
+    def gpu_memory_share(self) -> float:
+        """Share of each GPU's memory for vLLM, with null resolved."""
+        return self.gpu_memory_utilization or (0.42 if self.mode == "colocate" else 0.9)
 
 
 class GrpoGate(Section):
@@ -121,6 +142,48 @@ class GrpoGate(Section):
 
     force: Free[Flag] = False
     """Start although the last gate was not `viable`."""
+
+
+class Validation(Section):
+    """The slice by which the checkpoint that becomes the adapter is chosen. It is drawn greedily and never trained on;
+    whether the result replaces the SFT adapter is decided on other prompts (stage evaluate)."""
+
+    steps: Identity[Count] = 50
+    """Optimizer steps between two draws. Each saves a checkpoint, and these, with the last step's, are the choice."""
+    prompts_per_language: Identity[Annotated[int, Field(strict=True, ge=1, le=65)]] = 65
+    """Prompts for each language. Rows of `data.files` whose `split` is `validation` join them."""
+
+
+class Safety(Section):
+    """When a run stops by itself, with a complete checkpoint. Each has a warning well before it."""
+
+    override: Free[tuple[Alarm, ...]] = ()
+    """Kinds of stop that become warnings, so that the same config goes on from the checkpoint of a stopped run."""
+    window: Free[Annotated[int, Field(strict=True, ge=4)]] = 16
+    """Steps of a window. Most rules compare windows and say nothing in the first two."""
+    correctness_drop: Free[Share] = 0.10
+    """Fall of the share of right answers, in training or validation, that stops a run whose reward rises."""
+    share_rise: Free[Share] = 0.30
+    """Rise of repetition, of abstention or of the share of truncated completions that stops a run."""
+    length_factor: Free[Annotated[float, Field(strict=True, gt=1)]] = 4.0
+    """Factor by which completions may grow or shrink."""
+    informative_floor: Free[Share] = 0.05
+    """Share of informative groups below which, for three windows, a run has nothing to learn and stops."""
+    kl: Free[Positive] = 2.0
+    """Divergence from the SFT policy in nats a token, where it is measured, that stops a run."""
+    rollout_kl: Free[Positive] = 0.5
+    """Divergence of the trainer's policy from the one that drew the completions, in nats a token, that stops a run."""
+    importance_ratio: Free[Annotated[float, Field(strict=True, gt=1)]] = 2.0
+    """Factor by which the mean ratio of the trainer's to the rollout's probabilities may be off 1."""
+
+
+class GrpoLogging(Logging):
+    """What a run tells while it works."""
+
+    completions_steps: Free[Count] = 10
+    """Optimizer steps between completions that are kept in `completions.jsonl`, as rows that `lingoss score` reads."""
+    completions: Free[Natural] = 8
+    """Completions kept of such a step, one of each of its first prompts."""
 
 
 class GrpoConfig(ModelStage):
@@ -151,9 +214,11 @@ class GrpoConfig(ModelStage):
     importance_sampling: ImportanceSampling = Field(default_factory=ImportanceSampling)
     """Correction of the rollout's probabilities."""
     mask_truncated_completions: Identity[Flag] = True
-    """Leave completions that were cut by length out of the loss."""
+    """Leave completions that were cut by length out of the loss and out of their group's comparison."""
     dynamic_sampling: Identity[Flag] = False
-    """Draw further prompts in place of groups whose rewards are all equal."""
+    """Draw further prompts in place of groups whose rewards are all equal (DAPO, arXiv 2503.14476)."""
+    dynamic_rounds: Identity[Count] = 3
+    """Most further draws of a step with `dynamic_sampling`; what is still missing then stays without a gradient."""
     sampling: Sampling = Field(default_factory=Sampling)
     """How completions are drawn."""
     reward: Identity[Reward] = Field(default_factory=dict)
@@ -164,11 +229,15 @@ class GrpoConfig(ModelStage):
     """Where completions are generated."""
     gate: GrpoGate = Field(default_factory=GrpoGate)
     """The gate."""
+    validation: Validation = Field(default_factory=Validation)
+    """The validation slice."""
+    safety: Safety = Field(default_factory=Safety)
+    """When a run stops by itself."""
     gradient_checkpointing: Free[Flag] = False
     """Recompute activations in the backward pass: less memory, about a third more time, same result."""
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     """Saves."""
-    logging: Logging = Field(default_factory=Logging)
+    logging: GrpoLogging = Field(default_factory=GrpoLogging)
     """Logs."""
 
     @property

@@ -20,8 +20,9 @@ from lingoss.detect.words import names
 
 __all__ = ["STRICT_SHARE", "Detection", "detect", "version"]
 
+_MANY_PARTS = 8
 _BROKEN = "\ufffd"
-_RECIPE = 2  # raise it when a text may be judged otherwise than before
+_RECIPE = 3  # raise it when a text may be judged otherwise than before
 
 
 def version() -> str:
@@ -40,7 +41,8 @@ def detect(text: str, target: str | None = None, languages: Sequence[str] | None
     seen = clean(text)
     masked = cues.mask(strip.mask(seen.text, who.function_words))
     tokens = tokenize(masked)
-    if strip.is_cut_prose([word.lower() for _, _, word, size in tokens.names if size > 1], who.function_words):
+    names_of_code = [word.lower() for _, _, word, size in tokens.names if size > 1]
+    if strip.is_cut_prose(names_of_code, who.function_words) or _outweigh(names_of_code, tokens, who):
         tokens = tokens.with_names()
     other_scripts = NOT_LATIN.search(masked) is not None
     if not tokens.words and not other_scripts:
@@ -60,6 +62,13 @@ def detect(text: str, target: str | None = None, languages: Sequence[str] | None
             return tally.short(text, tokens, short.read(tokens, who), who)
     units += _latin(tokens, left, ends, who)
     return tally.long(text, seen, units, ends, who)
+
+
+def _outweigh(parts: list[str], tokens: Tokens, who: Candidates) -> bool:
+    """Whether a text says more in identifiers and addresses than in words: "priceDropsByFifteen jacketCostsTwelve"."""
+    if len(parts) < max(_MANY_PARTS, len(tokens.words)):
+        return False
+    return sum(map(who.evidence.knows, parts)) >= 0.6 * len(parts)
 
 
 def _only_marked(text: str, who: Candidates) -> Tokens:

@@ -18,6 +18,8 @@ _ROW = 5
 _FUNCTION_WORDS = 3
 _FUNCTION_SHARE = 0.25
 
+_GLUED = 5
+
 _LONE = 2  # so few Latin words in the whole text
 
 # Scripts with letters that look like Latin ones; a word that joins both is a disguise.
@@ -125,6 +127,8 @@ def _sentence(
     foreign: Sequence[int] = span
     if latin and weight[host] >= _HOST_SHARE * (weight[host] + latin):
         foreign = _not_terms(text, tokens, span, who)
+        if len(foreign) < len(span) and _is_glue(host, by_script[host], tokens, span, who):
+            foreign = span
     for name, own in by_script.items():
         if name == "East" and weight.get("Hangul", 0.0) > weight[name]:
             code = _only("ko", "Hangul", who)  # Chinese characters in a Korean sentence
@@ -154,6 +158,24 @@ def _not_terms(text: str, tokens: Tokens, span: range, who: Candidates) -> Seque
         if len(row) >= _ROW:
             prose.update(row[-_ROW:])
     return sorted(prose)
+
+
+def _is_glue(host: str, runs: list[_Run], tokens: Tokens, span: range, who: Candidates) -> bool:
+    """Whether a sentence is made of Latin words, and its other script only gives the particles and endings between.
+
+    Names and abbreviations do not count: a list of them is no foreign sentence.
+    """
+    plain = sum(tokens.words[at].islower() for at in span)
+    if plain < _GLUED:
+        return False
+    plain = sum(tokens.words[at].islower() and who.evidence.knows(tokens.words[at]) for at in span)
+    if plain < _GLUED:
+        return False
+    if host == "East":
+        return sum(len(script.HIRAGANA.sub("", run.text)) for run in runs) < plain
+    ends = {tokens.ends[at] for at in span}
+    own = sum(len(run.text.split()) - (run.start in ends) for run in runs)
+    return host == "Hangul" and 2 * own <= plain
 
 
 def _only(code: str, name: str, who: Candidates) -> str:

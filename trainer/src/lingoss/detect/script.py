@@ -90,6 +90,7 @@ def _run() -> str:
 
 
 RUN = re.compile(_run())
+HIRAGANA = re.compile("[\u3041-\u309f ]+")
 KANA = re.compile(f"[{_class('Kana')} ]+")
 
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06a9\u06af\u06cc\u06d2\u06ba\u06c1\u06be\u0679\u0688\u0691]")

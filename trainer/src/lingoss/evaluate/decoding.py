@@ -8,7 +8,7 @@ slower, and a row's text would depend on its neighbours. Greedy output equals `m
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,10 +30,14 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """New token ids of one sample, the stop token included when there is one; `finish_reason` is stop or length."""
+    """New token ids of one sample, the stop token included when there is one; `finish_reason` is stop or length.
+
+    `logprobs` are the ids' log-probabilities at the temperature they were drawn with; none for greedy ones.
+    """
 
     ids: list[int]
     finish_reason: str
+    logprobs: list[float] = field(default_factory=list)
 
 
 def sample_seed(seed: int, prompt_id: str, sample: int) -> int:
@@ -89,13 +93,18 @@ def _decode(
     uniform = _uniform(draws, max_new_tokens, device) if temperature > 0 else None
     stops = torch.tensor(sorted(stop_ids), device=device)
     output = torch.zeros(len(draws), max_new_tokens, dtype=torch.long, device=device)
+    likely = torch.zeros(len(draws), max_new_tokens, device=device)
     length = torch.full((len(draws),), max_new_tokens, device=device)
     stopped = torch.zeros(len(draws), dtype=torch.bool, device=device)
     active = torch.arange(len(draws), device=device)  # the sample that each row of the batch computes
 
     for step in range(max_new_tokens):
-        chosen = logits.argmax(-1) if uniform is None else _draw(logits / temperature, uniform[active, step])
         running = ~stopped[active]
+        if uniform is None:
+            chosen = logits.argmax(-1)
+        else:
+            chosen, likelihood = _draw(logits / temperature, uniform[active, step])
+            likely[active[running], step] = likelihood[running].log()
         output[active[running], step] = chosen[running]
         ended = active[running & torch.isin(chosen, stops)]
         stopped[ended] = True
@@ -113,7 +122,12 @@ def _decode(
         logits = _forward(model, chosen[:, None], mask, position, cache)
         position = position + 1
     return [
-        Continuation(output[i, : length[i]].tolist(), "stop" if stopped[i] else "length") for i in range(len(draws))
+        Continuation(
+            ids=output[i, : length[i]].tolist(),
+            finish_reason="stop" if stopped[i] else "length",
+            logprobs=[] if uniform is None else likely[i, : length[i]].tolist(),
+        )
+        for i in range(len(draws))
     ]
 
 
@@ -141,13 +155,15 @@ def _uniform(draws: Sequence[Draw], count: int, device: torch.device) -> torch.T
     return torch.stack([torch.rand(count, generator=stream) for stream in streams]).to(device)
 
 
-def _draw(logits: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """The token at quantile `uniform` of each row's distribution."""
-    cumulative = logits.softmax(-1).cumsum(-1)
+def _draw(logits: torch.Tensor, uniform: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The token at quantile `uniform` of each row's distribution, and its probability."""
+    probabilities = logits.softmax(-1)
+    cumulative = probabilities.cumsum(-1)
     target = uniform[:, None] * cumulative[:, -1:]
     # right=True: a token of probability zero is never met, not even by a uniform number of exactly 0
     chosen = torch.searchsorted(cumulative, target, right=True).squeeze(-1)
-    return chosen.clamp(max=logits.shape[-1] - 1)
+    chosen = chosen.clamp(max=logits.shape[-1] - 1)
+    return chosen, probabilities.gather(-1, chosen[:, None]).squeeze(-1)
 
 
 class _Layer(DynamicLayer):  # type: ignore[misc]

@@ -18,7 +18,7 @@ class Engine:
     """A loaded model with its tokenizer, and the chat format's idea of prompt and stop."""
 
     def __init__(self, model: Path, adapter: Path | None, format: str, dtype: str, threads: int | None) -> None:
-        self._format, self._stop = format, chat_format(format).STOP
+        self._format = format
         self._tokenizer: Any = load_tokenizer(model)
         self._model: Any = load_model(model, adapter, dtype)
         import torch
@@ -30,7 +30,7 @@ class Engine:
         if torch.cuda.is_available():
             self._model.to("cuda")
         self._context = int(self._model.config.max_position_embeddings)
-        self._stop_ids = self._all_stop_ids()
+        self._stop_ids = stop_ids(self._model, self._tokenizer, format)
 
     def __enter__(self) -> "Engine":
         return self
@@ -42,7 +42,7 @@ class Engine:
 
     def encode(self, prompt: Prompt, max_new_tokens: int) -> list[int]:
         """Token ids of the rendered prompt. LingossError when it leaves no room for the completion."""
-        ids: list[int] = self._tokenizer(chat.prompt_text(prompt, self._format), add_special_tokens=False)["input_ids"]
+        ids = prompt_ids(prompt, self._format, self._tokenizer)
         if len(ids) + max_new_tokens > self._context:
             raise LingossError(
                 f"the prompt has {len(ids)} tokens; with max_new_tokens={max_new_tokens} that is more than the model's "
@@ -66,20 +66,25 @@ class Engine:
         from lingoss.evaluate import decoding
 
         drawn = decoding.decode_batch(self._model, prompts, draws, self._stop_ids, max_new_tokens, temperature, tell)
-        return [(self._text(one), one) for one in drawn]
+        return [(completion_text(one.ids, self._format, self._tokenizer), one) for one in drawn]
 
-    def _text(self, drawn: "Continuation") -> str:
-        """Harmony keeps its special tokens, which are its form; elsewhere they are the tokenizer's affair."""
-        harmony = self._format == "harmony"
-        return str(
-            self._tokenizer.decode(drawn.ids, skip_special_tokens=not harmony, clean_up_tokenization_spaces=False)
-        )
 
-    def _all_stop_ids(self) -> list[int]:
-        """The format's stop tokens that this vocabulary has, the tokenizer's and the model's own."""
-        vocabulary = self._tokenizer.get_vocab()
-        own = self._model.generation_config.eos_token_id
-        ids = {vocabulary[token] for token in self._stop if token in vocabulary}
-        ids |= set(own if isinstance(own, list) else [own])
-        ids.add(self._tokenizer.eos_token_id)
-        return sorted(one for one in ids if one is not None)
+def prompt_ids(prompt: Prompt, format: str, tokenizer: Any) -> list[int]:
+    """Token ids of what a model is given to continue, by our pinned template."""
+    return list(tokenizer(chat.prompt_text(prompt, format), add_special_tokens=False)["input_ids"])
+
+
+def completion_text(ids: Sequence[int], format: str, tokenizer: Any) -> str:
+    """Text of new tokens. Harmony keeps its special tokens, which are its form; elsewhere they are left out."""
+    harmony = format == "harmony"
+    return str(tokenizer.decode(ids, skip_special_tokens=not harmony, clean_up_tokenization_spaces=False))
+
+
+def stop_ids(model: Any, tokenizer: Any, format: str) -> list[int]:
+    """The format's stop tokens that this vocabulary has, the tokenizer's and the model's own; sorted."""
+    vocabulary = tokenizer.get_vocab()
+    own = model.generation_config.eos_token_id
+    ids = {vocabulary[token] for token in chat_format(format).STOP if token in vocabulary}
+    ids |= set(own if isinstance(own, list) else [own])
+    ids.add(tokenizer.eos_token_id)
+    return sorted(one for one in ids if one is not None)

@@ -19,6 +19,7 @@ import numpy as np
 from lingoss.errors import LingossError
 from lingoss.evaluate import statistics
 from lingoss.evaluate.compare import check_comparable, paired_change, pairs
+from lingoss.evaluate.informative import is_informative
 from lingoss.evaluate.rows import Row, ScoredRun
 from lingoss.evaluate.statistics import Floats
 from lingoss.evaluate.summary import POOLED, Rate, measured
@@ -27,16 +28,16 @@ from lingoss.evaluate.wording import bounds, change, count, percent
 SFT_FIRST, VIABLE, SATURATED = "sft-first", "viable", "saturated"
 INCONCLUSIVE, TARGET_MET = "inconclusive", "target-met"
 OUTCOMES = (SFT_FIRST, VIABLE, SATURATED, INCONCLUSIVE, TARGET_MET)
-_EQUAL = 1e-9  # rewards closer than this are the same reward
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """`samples`: k of each prompt. `informative`: least share of informative groups. `prompts_per_step`: prompts that
-    one GRPO step draws, of which `min_groups` should be informative. The two waivers are for demonstrations (on fewer
-    than `min_prompts` prompts a language); the reasons then say so."""
+    """`samples`: k of each prompt. `mask_truncated`: GRPO leaves out what was cut off. `informative`: least share of
+    informative groups. `prompts_per_step`: prompts that one GRPO step draws, of which `min_groups` should be informative.
+    The two waivers are for demonstrations (on fewer than `min_prompts` prompts a language); the reasons then say so."""
 
     samples: int = 8
+    mask_truncated: bool = True
     min_prompts: int = 64
     waive_prompts: bool = False
     prompts_per_step: int = 16
@@ -147,12 +148,14 @@ def _rewards(groups: Sequence[Sequence[Row]]) -> tuple[Floats, Floats]:
     )
 
 
-def _varies(values: Floats) -> Any:
-    return np.ptp(values, axis=1) > _EQUAL
+def _compared(groups: Sequence[Sequence[Row]], settings: GateSettings) -> Any:
+    """(groups, k): the samples that GRPO would compare with each other."""
+    cut = np.array([[row.source.get("finish_reason") == "length" for row in group] for group in groups])
+    return ~(cut & settings.mask_truncated)
 
 
 def _signal(groups: Sequence[Sequence[Row]], settings: GateSettings) -> Signal:
-    k, n = int(_varies(_rewards(groups)[0]).sum()), len(groups)
+    k, n = int(is_informative(_rewards(groups)[0], _compared(groups, settings)).sum()), len(groups)
     informative = Rate(k, n, k / n, *statistics.wilson(k, n), "Wilson")
     cell = measured([row for group in groups for row in group], POOLED, ["joint"])
     assert cell is not None  # a group has rows
@@ -213,10 +216,10 @@ def _decide(
 def _viable(overall: Signal, groups: Sequence[Sequence[Row]], settings: GateSettings) -> tuple[str, list[str]]:
     """The two last conditions: most variance from the task itself, enough informative groups in one step."""
     rewards, penalties = _rewards(groups)
-    centred = rewards - rewards.mean(axis=1, keepdims=True)
-    total = float((centred**2).sum())
-    by_penalty = float((centred * (penalties - penalties.mean(axis=1, keepdims=True))).sum()) / total
-    only = int((_varies(rewards) & ~_varies(rewards - penalties)).sum())
+    compared = _compared(groups, settings)
+    centred = _centred(rewards, compared)
+    by_penalty = float((centred * _centred(penalties, compared)).sum()) / float((centred**2).sum())
+    only = int((is_informative(rewards, compared) & ~is_informative(rewards - penalties, compared)).sum())
     source = (
         f"{percent(min(max(by_penalty, 0.0), 1.0))} of the reward's variance within groups comes from penalty terms;"
         f" {only} groups are informative through penalties alone."
@@ -231,6 +234,13 @@ def _viable(overall: Signal, groups: Sequence[Sequence[Row]], settings: GateSett
         return VIABLE, [f"GRPO is viable: {step} (at least {needed} are needed).", source]
     enough = int(np.ceil(needed / overall.informative.rate))
     return INCONCLUSIVE, [f"Not yet: {step}, fewer than {needed}. Draw {enough} prompts a step.", source]
+
+
+def _centred(values: Floats, compared: Any) -> Floats:
+    """Each compared value less the mean of those of its group; 0 for the others."""
+    counts = compared.sum(axis=1, keepdims=True)
+    means = (values * compared).sum(axis=1, keepdims=True) / np.maximum(counts, 1)
+    return np.asarray((values - means) * compared)
 
 
 def _target_met(heldout: ScoredRun, baseline: ScoredRun | None, settings: GateSettings) -> tuple[bool, list[str]]:

@@ -16,13 +16,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lingoss import __version__, runs
 from lingoss.data import Prompt, jsonl, prompt_digest
 from lingoss.errors import LingossError
+from lingoss.evaluate.batching import Task, batches
 from lingoss.evaluate.engine import Engine
 from lingoss.evaluate.samples import CARD, SAMPLES, Row, drawn, is_good, key, read_card
 from lingoss.models import model_card, model_digest
@@ -31,15 +31,6 @@ from lingoss.models.memory import keep_freed_memory, release
 from lingoss.progress import Progress
 from lingoss.runs.lock import BEAT, Lock
 from lingoss.transcript import chat_format
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """Samples of one prompt that are still wanted."""
-
-    prompt: Prompt
-    ids: list[int]
-    samples: tuple[int, ...]
 
 
 def generate(
@@ -137,14 +128,14 @@ def _draw_all(
             if not left:
                 continue
             try:
-                tasks.append(_Task(prompt, engine.encode(prompt, limit), left))
+                tasks.append(Task(prompt, engine.encode(prompt, limit), left))
             except LingossError as error:
                 for sample in left:
                     out.write({**_row(prompt, sample, identity), "error": str(error)})
                 out.sync()
                 progress.advance(len(left))
         tokens, start = 0, time.monotonic()
-        for batch in _batches(tasks, limit, batch_tokens):
+        for batch in batches(tasks, limit, batch_tokens):
             rows = _complete(engine, batch, identity, progress)
             for row in rows:
                 out.write(row)
@@ -155,7 +146,7 @@ def _draw_all(
     return tokens
 
 
-def _complete(engine: Engine, batch: Sequence[_Task], identity: Mapping[str, Any], progress: Progress) -> list[Row]:
+def _complete(engine: Engine, batch: Sequence[Task], identity: Mapping[str, Any], progress: Progress) -> list[Row]:
     """One row for each wanted sample; when the batch cannot be computed, they are error rows and the rest goes on."""
     from lingoss.evaluate.decoding import Draw, sample_seed
 
@@ -199,29 +190,6 @@ def _alone(folder: Path, wait: float) -> Iterator[None]:
         ended.set()
         thread.join()
         lock.release()
-
-
-def _batches(tasks: Sequence[_Task], max_new_tokens: int, batch_tokens: int) -> Iterator[list[_Task]]:
-    """Tasks of similar length together, longest first so that too little memory shows at once.
-
-    A batch's rows times its longest prompt with its completion stay within `batch_tokens`, unless one sample alone does
-    not. A prompt with more samples than fit is split.
-    """
-    batch: list[_Task] = []
-    rows = room = 0
-    for task in sorted(tasks, key=lambda task: -len(task.ids)):
-        left = task.samples
-        while left:
-            if not batch:
-                room = max(1, batch_tokens // (len(task.ids) + max_new_tokens))
-            part, left = left[: room - rows], left[room - rows :]
-            batch.append(_Task(task.prompt, task.ids, part))
-            rows += len(part)
-            if rows == room:
-                yield batch
-                batch, rows = [], 0
-    if batch:
-        yield batch
 
 
 def _row(prompt: Prompt, sample: int, identity: Mapping[str, Any]) -> Row:

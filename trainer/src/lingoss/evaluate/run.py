@@ -4,31 +4,27 @@
 <root>/evaluations/<model>-<digest>/       one for each model, prompts and sampling; shared by later evaluations
     samples.jsonl  run.json  verdicts.jsonl
 <root>/evaluations/evaluate-<id>/          what was found out this time; `<root>/runs/evaluate-<id>` is a link to it
-    report.html  report.md  summary.json  compare.json  gate.json  accept.json
+    report.html  report.md  summary.json  compare.json  gate.json  accept.json  hacks.json
 
 In one process, or in parts: `generate` where the GPU is, `report` (no torch) beside or after it, both with the root
 mounted read-only but for `evaluations/`, once `open` has made folder and link.
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from lingoss import runs
 from lingoss.config import EvaluateConfig
 from lingoss.errors import LingossError
-from lingoss.evaluate.accept import AcceptSettings, accept
-from lingoss.evaluate.compare import Comparison, compare
-from lingoss.evaluate.gate import GateSettings, gate
-from lingoss.evaluate.report import ReportData, write_reports
-from lingoss.evaluate.report.data import Curve
-from lingoss.evaluate.rows import ScoredRun
+from lingoss.evaluate.compare import compare
+from lingoss.evaluate.decisions import decide_accept, decide_gate, find_hacks
+from lingoss.evaluate.report import write_reports
+from lingoss.evaluate.report.gather import gather
+from lingoss.evaluate.report.headline import accept_sentence
 from lingoss.evaluate.scoring import score_folder
-from lingoss.evaluate.setting import TRAINED, Draw, Setting, Subject, fits, resolve
-from lingoss.evaluate.summary import summarise
+from lingoss.evaluate.setting import Draw, Setting, resolve
 from lingoss.evaluate.waiting import require_samples, wait_for_samples
-from lingoss.prepare import Prepared
+from lingoss.score import Rules
 
 PARTS = {
     "open": "make the run's folder below evaluations/ and the link to it below runs/, for which both must be writable",
@@ -93,7 +89,7 @@ def plan(config: EvaluateConfig) -> dict[str, Any]:
         "prompts": len(setting.prompts),
         "gate_prompts": len(setting.asked),
         "completions": completions,
-        "most_new_tokens": completions * config.generate.max_new_tokens,
+        "most_new_tokens": sum(len(draw.prompts) * draw.k * draw.max_new_tokens for draw in setting.draws),
     }
     return found | ({"note": setting.left_out} if setting.left_out else {})
 
@@ -133,7 +129,7 @@ def _draw(setting: Setting, draw: Draw) -> None:
         format=config.format,
         k=draw.k,
         temperature=draw.temperature,
-        max_new_tokens=config.generate.max_new_tokens,
+        max_new_tokens=draw.max_new_tokens,
         batch_tokens=config.generate.batch_tokens,
         seed=config.seed,
         dtype=config.dtype,
@@ -149,20 +145,20 @@ def _steps(setting: Setting) -> int:
 
 def _report(setting: Setting, folder: runs.RunFolder, notes: Sequence[str]) -> None:
     """Score the samples, compare, decide, write the report and finish the run."""
-    config, judged, steps = setting.config, setting.judged, _steps(setting)
+    config, steps = setting.config, _steps(setting)
     folder.status("running", steps - 1, steps)
     scored = [score_folder(draw.folder, draw.subject.name) for draw in setting.heldout]
-    samples = score_folder(setting.gate.folder, judged.name)
-    heldout = scored[setting.subjects.index(judged)]
-    verdict = gate(samples, _gate_settings(config), heldout, scored[0] if judged.run else None).to_dict()
-
+    rules: Any = config.gate.reward
+    verdict = decide_gate(setting, score_folder(setting.gate.folder, setting.judged.name, Rules(**rules)), scored)
     comparisons = compare(scored, draws=config.bootstrap_draws) if len(scored) > 1 else []
-    accepted = _accepted(config, setting.subjects, scored)
-    report = _report_data(setting, folder, scored, comparisons, verdict, accepted, notes)
+    accepted, tricks = decide_accept(setting, scored), find_hacks(setting, scored)
+    report = gather(setting, folder.name, scored, comparisons, verdict, accepted, tricks, notes)
     found = {"gate.json": verdict, "compare.json": [one.to_dict() for one in comparisons]}
     found["summary.json"] = [one.to_dict() for one in report.summaries]
     if accepted:
         found["accept.json"] = accepted
+    if tricks:
+        found["hacks.json"] = tricks.to_dict()
     for name, value in found.items():
         runs.write_json(folder.path / name, value)
     names = [*found, *write_reports(report, folder.path)]
@@ -172,92 +168,7 @@ def _report(setting: Setting, folder: runs.RunFolder, notes: Sequence[str]) -> N
         gate=verdict["outcome"],
         **({"accept": accepted["decision"]} if accepted else {}),
     )
-    print(f"gate: {verdict['outcome']}. {verdict['reasons'][0]}\nreport: {folder.path / 'report.html'}", flush=True)
-
-
-def _gate_settings(config: EvaluateConfig) -> GateSettings:
-    asked = config.gate
-    return GateSettings(
-        samples=asked.k,
-        waive_prompts=asked.waive_prompts,
-        prompts_per_step=asked.prompts_per_step,
-        min_groups=asked.informative_groups,
-        waive_groups=asked.informative_groups == 0,
-        informative=asked.floor,
-        target=asked.target,
-        correctness_margin=asked.correctness_margin,
-    )
-
-
-def _accepted(
-    config: EvaluateConfig, subjects: Sequence[Subject], scored: Sequence[ScoredRun]
-) -> dict[str, Any] | None:
-    """The verdict on the newest GRPO run against the SFT run that it came of; None when there are not both."""
-    found = {subject.name: run for subject, run in zip(subjects, scored, strict=True)}
-    sft, grpo = ([subject for subject in subjects if subject.stage == stage] for stage in TRAINED)
-    if not sft or not grpo:
-        return None
-    current = next((subject for subject in sft if subject.name in grpo[-1].parents), sft[-1])
-    margins = config.accept
-    settings = AcceptSettings(
-        language_margin=margins.language_margin,
-        correctness_margin=margins.correctness_margin,
-        format_margin=margins.format_margin,
-        truncation_margin=margins.format_margin,
-        repetition_margin=margins.repetition_margin,
-        length=(1 / margins.length_ratio, margins.length_ratio),
-        confidence=1 - margins.alpha,
-    )
-    return accept(found[grpo[-1].name], found[current.name], settings).to_dict()
-
-
-def _report_data(
-    setting: Setting,
-    folder: runs.RunFolder,
-    scored: Sequence[ScoredRun],
-    comparisons: Sequence[Comparison],
-    verdict: dict[str, Any],
-    accepted: dict[str, Any] | None,
-    notes: Sequence[str],
-) -> ReportData:
-    """Everything that is known, in order of training; gates of earlier evaluations come first."""
-    root, judged = setting.config.root, setting.judged.name
-    earlier = [
-        (name, json.loads(path.read_text(encoding="utf-8")))
-        for name, path in _earlier_gates(root, folder.name, setting.source)
-        if name != judged
-    ]
-    return ReportData(
-        runs=scored,
-        summaries=[summarise(run, draws=setting.config.bootstrap_draws) for run in scored],
-        comparisons=comparisons,
-        gates=[*earlier, (judged, verdict)],
-        acceptance=accepted,
-        curves=[
-            Curve(subject.name, list(runs.read_metrics(Path(root) / "runs" / subject.run)))
-            for subject in setting.subjects
-            if subject.run
-        ],
-        training_languages=_training_languages(setting),
-        notes=notes,
-    )
-
-
-def _earlier_gates(root: Path, own: str, source: Prepared) -> list[tuple[str, Path]]:
-    """The last gate.json of each model on this base, from other evaluations."""
-    found: dict[str, Path] = {}
-    for run in runs.list_runs(root):
-        path = run.path / "gate.json"
-        if run.stage == "evaluate" and run.done and run.name != own and path.exists() and fits(root, run, source):
-            name = json.loads(path.read_text(encoding="utf-8"))["runs"][0]
-            found[name] = path
-    return list(found.items())
-
-
-def _training_languages(setting: Setting) -> dict[tuple[str, str, str], int]:
-    """The language table that the newest SFT run stored when it built its data."""
-    for subject in reversed(setting.subjects):
-        if subject.stage == "sft" and subject.run:
-            rows = runs.find_run(setting.config.root, subject.run).done_record().get("language_table", ())
-            return {(row["question"], row["reasoning"], row["answer"]): row["rows"] for row in rows}
-    return {}
+    print(f"gate: {verdict['outcome']}. {verdict['reasons'][0]}", flush=True)
+    if accepted:
+        print(f"accept: {accept_sentence(accepted)}", flush=True)
+    print(f"report: {folder.path / 'report.html'}", flush=True)

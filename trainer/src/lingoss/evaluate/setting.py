@@ -15,6 +15,7 @@ from lingoss.config.evaluate import ALL_FINISHED
 from lingoss.data import Prompt
 from lingoss.errors import LingossError
 from lingoss.evaluate.samples import SAMPLES, Key, count_rows, drawn, read_card
+from lingoss.evaluate.sampling import completion_length
 from lingoss.prepare import Prepared, base_of, prepared
 
 TRAINED = ("sft", "grpo")
@@ -41,6 +42,7 @@ class Draw:
     prompts: Sequence[Prompt]
     k: int
     temperature: float
+    max_new_tokens: int
     folder: Path
 
     @property
@@ -81,26 +83,42 @@ class Setting:
     def heldout(self) -> list[Draw]:
         """The samples that are compared, in the order of the subjects."""
         drawing = self.config.generate
-        return [self._draw(subject, self.prompts, drawing.k, drawing.temperature) for subject in self.subjects]
+        sampling = drawing.k, drawing.temperature, drawing.max_new_tokens
+        return [self._draw(subject, self.prompts, *sampling) for subject in self.subjects]
 
     @cached_property
     def gate(self) -> Draw:
         """The samples that the gate counts: GRPO's prompts, drawn as GRPO would."""
-        return self._draw(self.judged, self.asked, self.config.gate.k, self.config.gate.temperature)
+        asked = self.config.gate
+        return self._draw(self.judged, self.asked, asked.k, asked.temperature, self._gate_length)
 
     @property
     def draws(self) -> list[Draw]:
         """Everything to be drawn, in order."""
         return [*self.heldout, self.gate]
 
-    def _draw(self, subject: Subject, prompts: Sequence[Prompt], k: int, temperature: float) -> Draw:
+    @property
+    def _gate_length(self) -> int:
+        """Longest completion of the gate: what GRPO would take."""
+        if self.config.gate.max_completion_length:
+            return self.config.gate.max_completion_length
+        if self.judged.run is None or self.judged.stage != "sft":
+            return self.config.generate.max_new_tokens
+        try:
+            return completion_length(runs.find_run(self.config.root, self.judged.run))
+        except LingossError:  # made by hand or by another version: GRPO will ask for a length of its own
+            return self.config.generate.max_new_tokens
+
+    def _draw(
+        self, subject: Subject, prompts: Sequence[Prompt], k: int, temperature: float, max_new_tokens: int
+    ) -> Draw:
         from lingoss.data import digest, prompt_digest
 
         config = self.config
-        sampling = [config.seed, k, temperature, config.generate.max_new_tokens, config.format, config.dtype]
+        sampling = [config.seed, k, temperature, max_new_tokens, config.format, config.dtype]
         place = digest([prompt_digest(prompts), [*sampling, self.source.model_digest]])[:12]
         folder = Path(config.root) / "evaluations" / f"{subject.name}-{place}"
-        return Draw(subject, prompts, k, temperature, folder)
+        return Draw(subject, prompts, k, temperature, max_new_tokens, folder)
 
     def folder(self) -> runs.RunFolder:
         """The run's folder, not opened yet: named by settings, evaluated runs, prompts and detector."""
@@ -146,12 +164,20 @@ def _subjects(config: EvaluateConfig, source: Prepared) -> tuple[list[Subject], 
                 (found if fits(config.root, run, source) else foreign).append(run)
     else:
         found = _named(config, source)
+        found += [run for run in _origins(config.root, found) if run.name not in {one.name for one in found}]
     found.sort(key=lambda run: run.finished or "")
     told = ""
     if foreign:
         names = ", ".join(f"{run.name} ({_prepare_name(config.root, run)})" for run in foreign)
         told = f"left out, because their base model is not that of {source.run}: {names}; parent=<prepare run> has them"
     return [Subject(BASE, BASE, source.model), *(_subject(run, source) for run in found)], told
+
+
+def _origins(root: Path, found: Sequence[runs.RunInfo]) -> list[runs.RunInfo]:
+    """The SFT runs that GRPO runs came of: what each of those must be compared with."""
+    names = dict.fromkeys(name for run in found if run.stage == "grpo" for name in run.parents)
+    origins = [runs.find_run(root, name) for name in names]
+    return [run for run in origins if run.stage == "sft" and run.done]
 
 
 def _subject(run: runs.RunInfo, source: Prepared) -> Subject:
@@ -212,8 +238,15 @@ def _prompts(config: EvaluateConfig, source: Prepared) -> list[Prompt]:
 def _gate_prompts(config: EvaluateConfig) -> list[Prompt]:
     """`gate.prompts_per_language` prompts for each language, of the kind that GRPO would train on."""
     from lingoss.data import grpo_prompts
+    from lingoss.data.files import read_prompts
 
-    return grpo_prompts(config.gate.prompts_per_language, config.seed, config.prompts.languages)
+    gate, languages = config.gate, config.prompts.languages
+    if not gate.files:
+        return grpo_prompts(gate.prompts_per_language, config.seed, languages)
+    rows = _first([row for path in gate.files for row in read_prompts(path)], languages, gate.prompts_per_language)
+    if not rows:
+        raise LingossError(f"gate.files hold no prompt that asks for an answer in {', '.join(languages)}")
+    return rows
 
 
 def _first(rows: Sequence[Prompt], languages: Sequence[str], limit: int | None) -> list[Prompt]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 DRAWS = 10_000
 SEED = 20_250_805  # fixed, so that a report made twice prints the same digits
 FEW_ITEMS = 10  # below this many clusters a percentile bootstrap is too narrow to be shown
+FEW_ITEMS_RATE = 30  # and so for a rate, which is skewed near 0 and 1: one success of 50 in 10 items got 0 to 6 %
 CORRELATION = 0.3  # assumed between versions of one item
 _BLOCK = 4_000_000  # cells of resampling indices held at once (32 MB)
 

@@ -137,7 +137,7 @@ def _interval(
     if METRICS[name].kind == "rate":
         if items == n:
             return statistics.wilson(mean * n, n), "Wilson"
-        if items < statistics.FEW_ITEMS or mean in (0.0, 1.0):
+        if items < statistics.FEW_ITEMS_RATE or mean in (0.0, 1.0):
             worth = statistics.effective(prompts, items)
             return statistics.wilson(mean * worth, worth), f"Wilson on {worth:.0f} effective prompts"
     elif 1 < items < statistics.FEW_ITEMS:

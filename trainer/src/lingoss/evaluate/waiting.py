@@ -17,6 +17,7 @@ from lingoss.runs.table import duration
 from lingoss.stopping import StopRequest
 
 POLL = 5.0  # seconds between looks at the samples
+GIVE_UP = 1800.0  # seconds without a living maker, once there was one: time enough for a retry and for a lost node
 TELL = 60.0  # seconds after which a line is written though nothing changed
 
 
@@ -30,22 +31,23 @@ def require_samples(setting: Setting) -> None:
         )
 
 
-def wait_for_samples(setting: Setting, run: Path, seconds: float, poll: float = POLL) -> None:
+def wait_for_samples(setting: Setting, run: Path, seconds: float, poll: float = POLL, give_up: float = GIVE_UP) -> None:
     """Wait until every sample folder can be scored and no living process works on them.
 
     Progress goes to standard error whenever something changed, and once a minute. Raises LingossError, which says
-    what is missing and what generate was last seen doing, after `seconds`; KeyboardInterrupt or SystemExit (143) on
+    what is missing and what generate was last seen doing, after `seconds`, and already `give_up` seconds after generate
+    has failed or died; KeyboardInterrupt or SystemExit (143) on
     Ctrl-C or SIGTERM, which would not end a container's first process by itself.
     """
     with StopRequest() as stop:
-        _wait(setting, run, seconds, poll, stop)
+        _wait(setting, run, seconds, poll, give_up, stop)
     stop.raise_if_interrupted()
     if stop:
         raise SystemExit(128 + signal.SIGTERM)
 
 
-def _wait(setting: Setting, run: Path, seconds: float, poll: float, stop: StopRequest) -> None:
-    start = time.monotonic()
+def _wait(setting: Setting, run: Path, seconds: float, poll: float, give_up: float, stop: StopRequest) -> None:
+    start = alive = time.monotonic()
     missing, told, last = list(setting.draws), None, start
     with Progress("wait for samples", _total(setting), "samples") as progress:
         while not stop:
@@ -55,9 +57,12 @@ def _wait(setting: Setting, run: Path, seconds: float, poll: float, stop: StopRe
                 return
             waits_for, seen, found = _names(missing) or "the end of generate", describe(maker), _found(setting)
             now = time.monotonic()
-            if now - start >= seconds:
+            if maker.is_alive or maker.state not in ("failed", "running"):  # queued, or not begun
+                alive = now
+            if now - start >= seconds or now - alive >= give_up:
+                waited = min(seconds, now - start)
                 raise LingossError(
-                    f"still waiting for {waits_for} after {seconds:.0f} s: {found} of {_total(setting)} samples are "
+                    f"still waiting for {waits_for} after {waited:.0f} s: {found} of {_total(setting)} samples are "
                     f"there, generate {seen}: look at its job, then run this again or raise --wait"
                 )
             news = (found, waits_for, maker.state, maker.is_alive)

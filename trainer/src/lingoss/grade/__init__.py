@@ -26,6 +26,7 @@ _MAX_LENGTH, _MAX_MENTIONS = 20_000, 300
 _SHORT = 5
 
 _ASKS = re.compile("[?؟]")
+_BOX = re.compile(r"\\boxed ?\{([^{}]*)\}")
 _GOLD_NUMBER = re.compile(r"[-+]?[0-9]{1,30}(?:,[0-9]{3})*(?:\.[0-9]{1,30})?(?:/[0-9]{1,30})?%?")
 
 
@@ -66,9 +67,21 @@ def grade(answer: str, gold: str | None, language: str, question: str = "") -> G
         if len(set(boxed)) > 1:
             return Grade("incorrect", "list", boxed[-1])
         found = _grade(boxed[-1], gold, codes, question)
+        if found.grade == "correct" and (other := _beside_box(answer, gold, codes, question)):
+            return other
         if found.grade != "unparsed":
             return Grade(found.grade, "boxed" if found.grade == "correct" else found.rule, found.value)
     return _grade(answer, gold, codes, question)
+
+
+def _beside_box(answer: str, gold: str, codes: tuple[str, ...], question: str) -> Grade | None:
+    """The fault of an answer that says something else around its box: "The answer is 45. \\boxed{42}"."""
+    opened = _BOX.sub(r" \1 ", answer)
+    if not any(char.isdigit() for char in _BOX.sub(" ", answer)):
+        return None
+    found = _grade(opened, gold, codes, question)
+    stated = found.grade == "incorrect" and found.rule in ("cue", "list", "hedge", "contradiction")
+    return found if stated else None
 
 
 def _codes(language: str) -> tuple[str, ...]:

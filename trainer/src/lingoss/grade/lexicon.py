@@ -90,7 +90,11 @@ def lexicon(code: str) -> Lexicon:
     halves = [word for word, value in numbers.items() if value == Fraction(1, 2)]
     strong = [cue for cue in words.get("answer_cues", ()) if _is_strong(cue, cjk, words.get("choice_cues", ()))]
     again = extra.get("that_is", ())
-    hedges = [hedge for hedge in words.get("hedges", ()) if not (cjk and len(hedge) == 1) and hedge not in again]
+    hedges = [
+        hedge
+        for hedge in (*words.get("hedges", ()), *extra.get("instead", ()))
+        if not (cjk and len(hedge) == 1) and hedge not in again
+    ]
     quarters = [word[:-1] for word, value in numbers.items() if value == Fraction(1, 4) and len(word) > 3]
     minus_words = extra.get("minus", ())
     edge = "" if cjk else rf"(?<![{WORD}])"

@@ -5,12 +5,13 @@ The characters also make up other words ("triangle", "the first"), and Korean di
 counts only where what stands around it leaves no doubt.
 """
 
+import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from lingoss.grade.lexicon import Lexicon
+from lingoss.grade.lexicon import Lexicon, lexicon
 from lingoss.grade.mention import Mention
 from lingoss.grade.numbers import finish
 
@@ -90,6 +91,26 @@ def chinese(text: str, lex: Lexicon) -> Iterator[Mention]:
         elif _HALF_AFTER.match(text, end):
             mention.values = (value + Fraction(1, 2),)
         yield finish(text, mention, lex)
+
+
+def values_seen(text: str, words: Iterable[str], lex: Lexicon) -> set[Fraction]:
+    """Every value that a Chinese, Japanese or Korean text may spell, other readings not weighed; `words`: its words.
+
+    For finding out whether a text speaks of a number at all, where `chinese` and `korean` tell what it states.
+    """
+    if lex.code == "ko":
+        found = (_korean_beginning(word) for word in words)
+    else:
+        found = (_compose_han(run) for run in set(_CJK_RUN.findall(text)))
+    return {value for value in found if value is not None}
+
+
+@functools.lru_cache(maxsize=32768)
+def _korean_beginning(word: str) -> Fraction | None:
+    """The number at the beginning of a Korean word; one syllable counts only alone, most words begin with such."""
+    run = _KOREAN_RUN.match(word)
+    written = run.group() if run else ""
+    return _compose_korean(written, lexicon("ko")) if len(written) > 1 or written == word else None
 
 
 def _last_han(text: str) -> str:

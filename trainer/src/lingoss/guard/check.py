@@ -9,22 +9,28 @@ from lingoss.config import load
 from lingoss.errors import LingossError
 from lingoss.guard import api, volume
 from lingoss.guard.claim import find_claim
-from lingoss.guard.decide import Refusal, Workload, entering, leaving, mounting, replaced
+from lingoss.guard.decide import Refusal, Workload, entering, leaving, mounting, remarks
 from lingoss.guard.workloads import list_workloads
 
 T = TypeVar("T")
 
 
 def check_cluster(
-    release: str, namespace: str, stage: str, names: Sequence[str], claim: str | None = None, force: bool = False
+    release: str,
+    namespace: str,
+    stage: str,
+    names: Sequence[str],
+    claim: str | None = None,
+    force: bool = False,
+    kinds: Sequence[str] | None = None,
 ) -> int:
     """Print whether the cluster lets `release` change to `stage`, whose workloads will be `names`; 0: yes, 1: no.
 
-    `claim` is looked at where the stage reads it. What cannot be found out is a refusal too. `force` turns every refusal
-    into a warning.
+    `claim` is looked at where the stage reads it, and workloads of `kinds` only (default: of all). What cannot be found
+    out is a refusal too. `force` turns every refusal into a warning.
     """
     against: list[Refusal] = []
-    workloads: list[Workload] = _ask(lambda: list_workloads(api.in_cluster(), namespace, release), against) or []
+    workloads: list[Workload] = _ask(lambda: list_workloads(api.in_cluster(), namespace, release, kinds), against) or []
     against += leaving(stage, workloads)
     if claim is not None:
         against += _ask(lambda: mounting(stage, find_claim(api.in_cluster(), namespace, claim)), against) or []
@@ -32,7 +38,7 @@ def check_cluster(
         return _refuse(against)
     for one in against:
         print(f"warning, overridden by force: {' '.join(one.text.split())}", flush=True)
-    for line in replaced(stage, names, workloads):
+    for line in remarks(stage, names, workloads):
         print(line, flush=True)
     print(f"release {release} may go on with stage {stage}", flush=True)
     return 0

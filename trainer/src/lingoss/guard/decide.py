@@ -9,24 +9,26 @@ Entering: a stage needs its finished input, and grpo a gate that says `viable`, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lingoss.evaluate.last_gate import GateResult, objection
+
 OVERRIDE = "--set guard.force=true"
+OVERRIDE_GATE = "--set grpo.config.gate.force=true,guard.force=true"
+"""The trainer asks the gate too, so the guard's flag alone would start pods that refuse."""
 NONE, PREPARE, SFT, GRPO, EVALUATE, SERVE = STAGES = ("none", "prepare", "sft", "grpo", "evaluate", "serve")
 NEEDS_INPUT = (SFT, GRPO, EVALUATE, SERVE)
-VIABLE = "viable"
-FINISHED, RUNNING, QUEUED, STARTING = "finished", "running", "queued", "queued or starting"
+FINISHED, FAILED, RUNNING, QUEUED, STARTING = STATES = (
+    "finished",
+    "failed",
+    "running",
+    "queued",
+    "queued or starting",
+)
 BOUND, PENDING, MISSING = "Bound", "Pending", "missing"
-
-_AFTER = {
-    "sft-first": "train longer or on more examples in stage sft, then evaluate again",
-    "saturated": "GRPO has nothing left to learn on these prompts, so serve the SFT run or ask harder ones",
-    "inconclusive": "evaluate again with more prompts (inference.evaluate.config.gate.prompts_per_language)",
-    "target-met": "the SFT run is good enough, so go on with stage serve",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A run-once workload of the release. `state`: finished, running, queued, or queued or starting."""
+    """A run-once workload of the release. `state`: one of STATES."""
 
     kind: str
     name: str
@@ -36,7 +38,7 @@ class Workload:
     @property
     def is_active(self) -> bool:
         """Whether leaving its stage would stop it."""
-        return self.state != FINISHED
+        return self.state not in (FINISHED, FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +48,6 @@ class Claim:
     name: str
     namespace: str
     state: str
-
-
-@dataclass(frozen=True, slots=True)
-class GateResult:
-    """What the newest evaluation that judged the SFT run says of it; `reason` is its first sentence."""
-
-    evaluation: str
-    outcome: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +64,35 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not, and what to do instead."""
+    """Why not, what to do instead, and what overrides."""
 
     text: str
+    override: str = OVERRIDE
 
     @property
     def line(self) -> str:
         """One line that ends with the flag that overrides."""
-        return f"{' '.join(self.text.split())}, or pass {OVERRIDE}"
+        return f"{' '.join(self.text.split())}, or pass {self.override}"
 
 
-def replaced(stage: str, names: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
-    """One line for each active workload of `stage` that is not among the `names` to come: this upgrade ends it."""
-    return [
-        f"{one.kind} {one.name} is {one.state} and will be stopped: {', '.join(names) or 'nothing'} takes its place, and "
-        "resumes its run from the last checkpoint unless settings that change the result have changed"
-        for one in workloads
-        if one.is_active and one.stage == stage and one.name not in names
-    ]
+def remarks(stage: str, names: Sequence[str], workloads: Sequence[Workload]) -> list[str]:
+    """What the owner may not expect of an upgrade to `stage`, whose workloads will be `names`: one line each."""
+    told = []
+    for one in workloads:
+        it, delete = f"{one.kind} {one.name}", f"kubectl delete {one.kind.lower()} {one.name}"
+        if one.is_active and one.stage == stage and one.name not in names:
+            told.append(
+                f"{it} is {one.state} and will be stopped: {', '.join(names) or 'nothing'} takes its place, and resumes "
+                "its run from the last checkpoint unless settings that change the result have changed"
+            )
+        elif one.state == FAILED and one.name in names:
+            told.append(
+                f"{it} has failed before and does not start again by itself: read `kubectl logs {one.kind.lower()}/"
+                f"{one.name}`, then `{delete}` and upgrade once more"
+            )
+        elif one.state == FAILED:
+            told.append(f"{it} of stage {one.stage} has failed; it goes with this upgrade, and its log with it")
+    return told
 
 
 def leaving(stage: str, workloads: Sequence[Workload]) -> list[Refusal]:
@@ -131,20 +135,5 @@ def entering(stage: str, facts: Facts) -> list[Refusal]:
         return [Refusal(f"stage {stage} cannot start, {facts.problem}")]
     if stage != GRPO or facts.gate_forced:
         return []
-    if facts.gate is None:
-        return [
-            Refusal(
-                f"stage grpo cannot start, no finished evaluation has judged {facts.source}, so nobody knows whether "
-                "GRPO would learn anything: run stage evaluate first"
-            )
-        ]
-    gate = facts.gate
-    if gate.outcome == VIABLE:
-        return []
-    remedy = _AFTER.get(gate.outcome, "run stage evaluate again")
-    return [
-        Refusal(
-            f"stage grpo is not worth starting, the gate of {gate.evaluation} says {gate.outcome} for {facts.source} "
-            f"({gate.reason}): {remedy}"
-        )
-    ]
+    against = objection(facts.source, facts.gate)
+    return [Refusal(against, OVERRIDE_GATE)] if against else []

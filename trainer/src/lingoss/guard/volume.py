@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: MIT-0
 """What the run folders tell the guard about the stage to come. Only reads: the volume is mounted read-only."""
 
-import json
+import re
 from pathlib import Path
 
 from lingoss import runs
 from lingoss.config import GrpoConfig, ServeConfig, SftConfig
 from lingoss.config.common import StageConfig
 from lingoss.errors import LingossError
-from lingoss.guard.decide import EVALUATE, GRPO, PREPARE, SERVE, SFT, Facts, GateResult
+from lingoss.evaluate.last_gate import last_gate
+from lingoss.guard.decide import EVALUATE, GRPO, PREPARE, SERVE, SFT, Facts
 
 _INPUTS = {SFT: (PREPARE,), GRPO: (SFT,), EVALUATE: (PREPARE,), SERVE: (SFT, GRPO)}
+_VALUES = {
+    SFT: "sft.config",
+    GRPO: "grpo.config",
+    EVALUATE: "inference.evaluate.config",
+    SERVE: "inference.serve.config",
+}
+"""Where the chart's values hold the settings of a stage."""
 
 
 def facts(stage: str, config: StageConfig) -> Facts:
@@ -20,7 +28,10 @@ def facts(stage: str, config: StageConfig) -> Facts:
     try:
         source, problem = _source(stage, config), ""
     except LingossError as error:
-        source, problem = None, f"{error}{_unfinished(config.root, stage)}"
+        source, problem = None, f"{_in_chart(stage, str(error))}{_unfinished(config.root, stage)}"
+    if source and (newer := _newer(stage, config, source)):
+        # An owner who has just changed a setting means the newer one; taking the older in silence wastes a whole run.
+        source, problem = None, newer
     return Facts(
         own=_own(stage, config, source),
         source=source,
@@ -28,24 +39,6 @@ def facts(stage: str, config: StageConfig) -> Facts:
         gate=last_gate(config.root, source) if source and stage == GRPO else None,
         gate_forced=isinstance(config, GrpoConfig) and config.gate.force,
     )
-
-
-def last_gate(root: Path, run: str) -> GateResult | None:
-    """What the newest finished evaluation that judged `run` says; None when there is none.
-
-    A newer one whose gate.json cannot be read counts as one that says `unreadable`: an older answer might be wrong.
-    """
-    done = [one for one in runs.list_runs(root) if one.stage == EVALUATE and one.done]
-    for one in sorted(done, key=lambda one: one.finished or "", reverse=True):
-        try:
-            found = json.loads((one.path / "gate.json").read_bytes())
-            judged, outcome, reasons = found["runs"][0], str(found["outcome"]), found.get("reasons") or [""]
-            reason = " ".join(str(reasons[0]).split()).rstrip(".")
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            return GateResult(one.name, "unreadable", f"{one.path / 'gate.json'}: {type(error).__name__}")
-        if judged == run:
-            return GateResult(one.name, outcome, reason)
-    return None
 
 
 def _source(stage: str, config: StageConfig) -> str:
@@ -62,6 +55,32 @@ def _source(stage: str, config: StageConfig) -> str:
     if run.stage != PREPARE:
         raise LingossError(f"{run.name} cannot be the parent of evaluate: give a run of stage prepare")
     return run.name
+
+
+def _newer(stage: str, config: StageConfig, source: str) -> str:
+    """What is wrong when `parent: auto` would take `source` although a run of the same stage began later; or nothing."""
+    if config.parent != "auto":
+        return ""
+    every = runs.list_runs(config.root)
+    taken = next(run for run in every if run.name == source)
+    later = [
+        run
+        for run in every
+        if run.stage == taken.stage and not run.done and run.started and run.started > (taken.started or "")
+    ]
+    if not later:
+        return ""
+    newest = max(later, key=lambda run: run.started or "")
+    return (
+        f"{newest.name} began after {source}, and is {newest.state}{f' ({newest.reason})' if newest.reason else ''}: run "
+        f"stage {newest.stage} to its end, or start from the older one with --set {_VALUES[stage]}.parent={source}"
+    )
+
+
+def _in_chart(stage: str, text: str) -> str:
+    """A remedy for the command line in the words of the chart: its values and its stages."""
+    text = re.sub(r"\bparent=", f"--set {_VALUES[stage]}.parent=", text)
+    return re.sub(r"`lingoss (prepare|sft|grpo|evaluate)`", r"stage \1", text)
 
 
 def _unfinished(root: Path, stage: str) -> str:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT-0
 """The run-once workloads of a release, and whether each has finished, from the status that its controller writes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from lingoss.errors import LingossError
 from lingoss.guard.api import Api
-from lingoss.guard.decide import EVALUATE, FINISHED, GRPO, PREPARE, QUEUED, RUNNING, SFT, STARTING, Workload
+from lingoss.guard.decide import EVALUATE, FAILED, FINISHED, GRPO, PREPARE, QUEUED, RUNNING, SFT, STARTING, Workload
 
 Object = dict[str, Any]
 COMPONENTS = {"prepare": PREPARE, "sft": SFT, "grpo": GRPO, "evaluate": EVALUATE, "report": EVALUATE}
@@ -16,8 +16,8 @@ COMPONENTS = {"prepare": PREPARE, "sft": SFT, "grpo": GRPO, "evaluate": EVALUATE
 COMPONENT, INSTANCE = "app.kubernetes.io/component", "app.kubernetes.io/instance"
 
 
-def list_workloads(api: Api, namespace: str, release: str) -> list[Workload]:
-    """The workloads of `release`; those of a kind that the cluster does not know are none.
+def list_workloads(api: Api, namespace: str, release: str, kinds: Collection[str] | None = None) -> list[Workload]:
+    """The workloads of `release` of these kinds (default: all); those of a kind that the cluster does not know are none.
 
     Raises:
         LingossError: the API server does not answer, denies access, or answers with something else than a list.
@@ -25,6 +25,8 @@ def list_workloads(api: Api, namespace: str, release: str) -> list[Workload]:
     selector = urlencode({"labelSelector": f"{INSTANCE}={release},{COMPONENT} in ({','.join(COMPONENTS)})"})
     found = []
     for kind in KINDS:
+        if kinds is not None and kind.name not in kinds:
+            continue
         path = _path(kind, namespace)
         answer = api.get(f"{path}?{selector}")
         if answer is None and kind.built_in:
@@ -46,7 +48,7 @@ def job_state(job: Object) -> str:
     """batch/v1 Job."""
     status, ended = _part(job, "status"), _true(job)
     if ended & {"Complete", "Failed"}:
-        return FINISHED
+        return FAILED if "Failed" in ended else FINISHED
     if _part(job, "spec").get("suspend") or "Suspended" in ended:
         return QUEUED
     # A pod that is not ready may wait for a node or be in its init containers: only its own status would tell.
@@ -58,7 +60,7 @@ def ray_job_state(job: Object) -> str:
     deployment, program = (str(_part(job, "status").get(key) or "") for key in ("jobDeploymentStatus", "jobStatus"))
     # FAILED alone may still be tried again (backoffLimit); the deployment's status then says which.
     if deployment in ("Complete", "Failed", "ValidationFailed") or program in ("SUCCEEDED", "STOPPED"):
-        return FINISHED
+        return FINISHED if program in ("SUCCEEDED", "STOPPED") else FAILED
     if _part(job, "spec").get("suspend") or deployment in ("Suspending", "Suspended"):
         return QUEUED
     return RUNNING if deployment == "Running" else STARTING
@@ -68,7 +70,7 @@ def hyperpod_state(job: Object) -> str:
     """sagemaker.amazonaws.com/v1 HyperPodPyTorchJob."""
     true = _true(job)
     if true & {"Completed", "Failed"}:
-        return FINISHED
+        return FAILED if "Failed" in true else FINISHED
     if _part(_part(job, "spec"), "runPolicy").get("suspend"):
         return QUEUED
     return RUNNING if true & {"Running", "Faulted"} else STARTING

@@ -4,6 +4,10 @@
 import ctypes
 import gc
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lingoss.errors import LingossError
 
 # From glibc's malloc.h: mallopt's parameters.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
@@ -31,3 +35,19 @@ def release() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
+
+
+@contextmanager
+def readable_memory_errors(when: str, remedy: str) -> Iterator[None]:
+    """Too little memory in words that a user can act on; any other error passes as it is.
+
+    Raises:
+        LingossError: the work inside ran out of memory; names `when` and the `remedy`.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        text = str(error).lower()
+        if isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text:
+            raise LingossError(f"out of memory {when}: {remedy}") from error
+        raise

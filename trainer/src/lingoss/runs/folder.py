@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Literal, Protocol, Self, get_args
 
-from lingoss.errors import LingossError
+from lingoss.errors import LingossError, StopError
 from lingoss.runs.digests import file_digest, weight_digests
 from lingoss.runs.files import read_json, remove_temporaries, write_json
 from lingoss.runs.home import make_home
@@ -330,4 +330,6 @@ def _ending(error: BaseException | None) -> tuple[State, str | None]:
         stopped = error.code in _SIGNAL_EXITS
         return ("stopped", None) if stopped else ("failed", f"exit status {error.code}"[:300])
     told = " ".join(str(error).split())
+    if isinstance(error, StopError):
+        return "stopped", told[:300]
     return "failed", (told if isinstance(error, LingossError) else f"{type(error).__name__}: {told}")[:300]

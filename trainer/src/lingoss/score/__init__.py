@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT-0
 """`score(transcript, request) -> Verdict`: the one pure function behind training rewards, evaluation and the gate.
 
-    reward = format · (correctness + language) · (not repeated) · (not copied)
+    reward = format · (correctness + language · relevance · prose) · (not repeated) · (not copied)
 
-Format is a gate, quality multiplies: a penalty that were only subtracted could be paid for with another term
-(multiplicative gating: GR3, arXiv 2603.10535). What follows from it, each a property in `tests/test_score.py`:
+Relevance and prose are 1 for reasoning about the question in sentences. Format is a gate, quality multiplies: a penalty
+that were only subtracted could be paid for with another term (multiplicative gating: GR3, arXiv 2603.10535). What
+follows from it, each a property in `tests/test_score.py`:
 
 - a missing final channel, an empty answer or a truncated text earns nothing;
 - language cannot buy what correctness did not earn: with a known answer, every wrong answer stays below every right one;
@@ -12,6 +13,10 @@ Format is a gate, quality multiplies: a penalty that were only subtracted could 
 - a short right answer in the right language earns as much as a long one;
 - "42" is neutral, not wrong: where the answer is known, a right neutral answer loses nothing;
 - nothing raises, and the reward is in [0, 1].
+
+Known to be open, because no rule without a model tells it from terse honest reasoning: fluent text that mentions two
+numbers of the question, whatever it says about them; the question in other words; words in no order; and, without a
+known answer, any fluent answer. docs/reward.md has the terms, what was measured and what is open.
 """
 
 from dataclasses import dataclass, field
@@ -19,9 +24,12 @@ from typing import Any
 from unicodedata import category
 
 from lingoss import detect as detection
+from lingoss import languages
 from lingoss.detect import Detection, detect
 from lingoss.grade import grade
-from lingoss.score.ngrams import copied, repetition
+from lingoss.score.ngrams import copied, repetition, shuffled, units
+from lingoss.score.prose import prose
+from lingoss.score.relevance import relevance
 from lingoss.transcript import Transcript
 
 
@@ -56,15 +64,21 @@ class Rules:
     repetition_ruinous: float = 0.55
     copy_tolerated: float = 0.5  # restating the question is fair; being little else is not
     copy_ruinous: float = 0.8
+    ungraded_letters: int = 12  # without a known answer a shorter one shows too little of the language ("Oui.")
     languages: tuple[str, ...] = ()  # candidates of the detector beside the three of the request; () = all built in
 
 
 DEFAULT = Rules()
 
+TERMS = ("correctness", "language", "relevance", "prose", "repetition", "prompt_copy")
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Everything that was found out about one transcript. `sum(terms.values()) == reward`, to rounding."""
+    """Everything that was found out about one transcript. `sum(terms.values()) == reward`, to rounding.
+
+    `repetition` and `prompt_copy`: shares that are bad; `relevance` and `prose`: shares that are good (see `score`).
+    """
 
     format_ok: bool
     truncated: bool
@@ -76,6 +90,8 @@ class Verdict:
     lengths: dict[str, int]
     repetition: float
     prompt_copy: float
+    relevance: float
+    prose: float
     terms: dict[str, float] = field(default_factory=dict)
     reward: float = 0.0
 
@@ -102,9 +118,20 @@ def _weighted_letters(found: Detection, text: str) -> float:
 
     Vowel signs (Hindi) are letters too, at most one for each letter.
     """
-    wide = sum(1 for character in text[:200] if "\u3040" <= character <= "\ud7a3")
-    signs = sum(1 for character in text[:200] if category(character) in ("Mn", "Mc"))
+    start = text[:200]
+    if start.isascii() or max(start) < "\u0300":
+        return found.letters
+    wide = sum(1 for character in start if "\u3040" <= character <= "\ud7a3")
+    signs = sum(1 for character in start if category(character) in ("Mn", "Mc"))
     return found.letters + 1.5 * min(wide, found.letters) + min(signs, found.letters)
+
+
+def _aside(transcript: Transcript, request: Request, rules: Rules, candidates: tuple[str, ...] | None) -> float:
+    """Credit in [0, 1] for text beside reasoning and answer: a few words and code are fine, thinking elsewhere is not."""
+    found = detect(transcript.aside, request.reasoning_language, candidates)
+    if found.letters < rules.reasoning_letters:
+        return 1.0
+    return _language(found, rules)
 
 
 def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> Verdict:
@@ -120,16 +147,31 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
     reasoning = detect(transcript.reasoning, request.reasoning_language, candidates)
     answer = detect(transcript.answer, request.answer_language, candidates)
     graded = grade(transcript.answer, request.gold, request.answer_language, request.question)
-    repeated = max(repetition(transcript.reasoning), repetition(transcript.answer))
-    copy = max(copied(transcript.reasoning, request.question), copied(transcript.answer, request.question))
+    trace, said = units(transcript.reasoning), units(transcript.answer)
+    repeated = max(repetition(transcript.reasoning, trace), repetition(transcript.answer, said))
+    copy = max(
+        copied(transcript.reasoning, request.question, trace),
+        copied(transcript.answer, request.question, said),
+        shuffled(trace, request.question),
+    )
 
     spoken = 1.0 if answer.label == "neutral" and graded.grade == "correct" else _language(answer, rules)
-    if answer.label == "neutral" and graded.grade is None:
-        spoken = rules.neutral_ungraded
+    if graded.grade is None:
+        shown = 0.0 if answer.label == "neutral" else _weighted_letters(answer, transcript.answer)
+        least = rules.neutral_ungraded
+        enough = least + (1.0 - least) * min(1.0, shown / rules.ungraded_letters)
+        spoken = least if answer.label == "neutral" else min(spoken, enough)
+    about = sentences = 1.0
+    thought = 1.0
     if transcript.format != "plain":  # a plain text has no reasoning to judge
+        language = languages.get(request.reasoning_language).code
+        about = relevance(transcript.reasoning, trace, language, request.question, said, request.gold, graded.value)
+        sentences = prose(trace, language)
         thought = _language(reasoning, rules)
-        thought *= min(1.0, _weighted_letters(reasoning, transcript.reasoning) / rules.reasoning_letters)
-        spoken = min(spoken, thought)
+        if transcript.aside:
+            thought *= _aside(transcript, request, rules, candidates)
+        if reasoning.letters < rules.reasoning_letters:
+            thought *= min(1.0, _weighted_letters(reasoning, transcript.reasoning) / rules.reasoning_letters)
 
     if graded.grade is None:  # no known answer: language and format decide
         right, kept = 0.0, rules.correctness + rules.language
@@ -138,10 +180,12 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
     else:
         right, kept = 0.0, rules.language * rules.incorrect_language
 
-    terms = dict.fromkeys(("correctness", "language", "repetition", "prompt_copy"), 0.0)
+    terms = dict.fromkeys(TERMS, 0.0)
     if transcript.format_ok and not transcript.truncated:
-        terms["correctness"], terms["language"] = right, kept * spoken
-        earned = right + kept * spoken
+        claimed, relevant, full = (min(spoken, thought * part) for part in (1.0, about, about * sentences))
+        terms["correctness"], terms["language"] = right, kept * claimed
+        terms["relevance"], terms["prose"] = kept * (relevant - claimed), kept * (full - relevant)
+        earned = right + kept * full
         fresh = 1.0 - _ramp(repeated, rules.repetition_tolerated, rules.repetition_ruinous)
         own = 1.0 - _ramp(copy, rules.copy_tolerated, rules.copy_ruinous)
         terms["repetition"] = -earned * (1.0 - fresh)
@@ -162,6 +206,8 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
         },
         repetition=repeated,
         prompt_copy=copy,
+        relevance=about,
+        prose=sentences,
         terms=terms,
         reward=max(0.0, sum(terms.values())),
     )

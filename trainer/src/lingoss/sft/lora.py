@@ -37,6 +37,10 @@ def save_trained_adapter(model: Any, target: Path, hub_id: str, revision: str | 
     from peft import get_peft_model_state_dict
 
     weights = {name: tensor.detach().cpu() for name, tensor in get_peft_model_state_dict(model).items()}
-    described = model.peft_config["default"].to_dict()
-    described |= {"base_model_name_or_path": hub_id, "revision": revision, "inference_mode": True}
-    save_adapter(target, weights, described, expected)
+    save_adapter(target, weights, adapter_config(model, hub_id, revision), expected)
+
+
+def adapter_config(model: Any, hub_id: str, revision: str | None) -> dict[str, Any]:
+    """PEFT's configuration of the trained adapter, naming its base as the hub does."""
+    described: dict[str, Any] = model.peft_config["default"].to_dict()
+    return described | {"base_model_name_or_path": hub_id, "revision": revision, "inference_mode": True}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """What a run is decided by before any model is loaded: base, examples, tokens, steps, sizes. Shared by run and plan."""
 
+import importlib.util
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from lingoss import runs
 from lingoss.checkpoints import CheckpointSize, base_shapes, lora_checkpoint_size, lora_shapes
 from lingoss.checkpoints.tensors import Shapes
 from lingoss.config import SftConfig
+from lingoss.config.common import Checkpoint
 from lingoss.errors import LingossError
 from lingoss.prepare import Prepared, prepared
 from lingoss.sft.examples import Mix, build_mix
@@ -65,13 +67,7 @@ class Setting:
         Raises:
             LingossError: too little free space, or the checkpoints would not fit `checkpoint.disk_budget_gb`.
         """
-        needed, budget = self.size.needed(self.config.checkpoint.keep), self.config.checkpoint.disk_budget_gb
-        if budget is not None and needed > budget * 1e9:
-            raise LingossError(
-                f"checkpoints and adapter need {runs.gigabytes(needed)}, which is more than checkpoint.disk_budget_gb="
-                f"{budget:g}: lower checkpoint.keep (now {self.config.checkpoint.keep}) or raise the budget"
-            )
-        runs.require_space(path, needed, "this run")
+        require_disk(path, self.size.needed(self.config.checkpoint.keep), self.config.checkpoint)
 
 
 def examples_seen(config: SftConfig, examples: int, steps: int) -> int:
@@ -90,6 +86,21 @@ def resolve(config: SftConfig) -> Setting:
     return Setting(config, base, build_mix(config, base.datasets))
 
 
+def require_disk(path: Path, needed: int, checkpoint: Checkpoint) -> None:
+    """Refuse to start a run at `path` that needs that many bytes where they are not free or not granted.
+
+    Raises:
+        LingossError: too little free space, or more than `checkpoint.disk_budget_gb`.
+    """
+    budget = checkpoint.disk_budget_gb
+    if budget is not None and needed > budget * 1e9:
+        raise LingossError(
+            f"checkpoints and adapter need {runs.gigabytes(needed)}, which is more than checkpoint.disk_budget_gb="
+            f"{budget:g}: lower checkpoint.keep (now {checkpoint.keep}) or raise the budget"
+        )
+    runs.require_space(path, needed, "this run")
+
+
 def context_length(model: Path) -> int:
     """Longest sequence the model is made for, from its configuration.
 
@@ -103,6 +114,12 @@ def context_length(model: Path) -> int:
         return int(fields["max_position_embeddings"])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise LingossError(f"{model / 'config.json'} does not tell max_position_embeddings: {error}") from error
+
+
+def require_tracker(name: str) -> None:
+    """Refuse `logging.report_to` before anything is loaded when its package is not there. Raises LingossError."""
+    if name != "none" and importlib.util.find_spec(name) is None:
+        raise LingossError(f"logging.report_to is {name}, which is not installed: install it or set it to none")
 
 
 def cumulative(counts: Sequence[int], steps: Sequence[Sequence[int]]) -> list[int]:

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT-0
 """The stage: from a config to a finished run folder, or to one that goes on exactly where it was stopped."""
 
-import contextlib
-import importlib.util
-import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,15 @@ from lingoss.checkpoints.adapter import WEIGHTS
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
 from lingoss.models import load_model, load_tokenizer, offline
-from lingoss.models.memory import keep_freed_memory, release
-from lingoss.progress import Progress
+from lingoss.models.memory import keep_freed_memory, readable_memory_errors, release
+from lingoss.progress import Progress, note
 from lingoss.sft.dataset import Encoded, encode_all, fit_length, histogram, require_all, to_dataset
 from lingoss.sft.lora import lora_config, save_trained_adapter
 from lingoss.sft.order import plan_steps
-from lingoss.sft.setting import Setting, context_length, cumulative, resolve
+from lingoss.sft.setting import Setting, context_length, cumulative, require_tracker, resolve
 from lingoss.stopping import StopRequest
+
+_SMALLER = "lower per_device_batch (the global batch and the result stay the same), or set gradient_checkpointing=true"
 
 
 def run(config: SftConfig) -> runs.RunInfo:
@@ -58,22 +57,22 @@ def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> None:
     tokenizer = load_tokenizer(setting.base.model)
     encoded = encode_all(rows, config.format, config.template, tokenizer)
     length = fit_length(encoded, rows, config.max_length, context_length(setting.base.model))
-    _note("tokens", {**histogram(encoded), "max_length": length, "steps": setting.steps})
+    note("tokens", {**histogram(encoded), "max_length": length, "steps": setting.steps})
     store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
     newest, bad = store.newest()
     for one in bad:
-        _note("bad checkpoint", {"checkpoint": one.path.name, "reason": one.reason})
+        note("bad checkpoint", {"checkpoint": one.path.name, "reason": one.reason})
     start = int(newest.name.rpartition("-")[2]) if newest else 0
     if start > setting.steps:
         raise LingossError(f"{newest} is of step {start}, but {setting.steps} are planned; remove {folder.checkpoints}")
     folder.truncate_metrics(start)
     folder.status("running", step=start)
-    _note("start", {"run": folder.name, "step": start, "of": setting.steps, "resumed_from": newest and newest.name})
+    note("start", {"run": folder.name, "step": start, "of": setting.steps, "resumed_from": newest and newest.name})
     if stop:
         return
     with Progress("sft", setting.steps, "steps", done=start) as progress:
         trainer = _trainer(setting, encoded, tokenizer, folder, store, progress, stop)
-        with _readable_errors():
+        with readable_memory_errors("while training", _SMALLER):
             trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if trainer.state.global_step < setting.steps:
         folder.status("stopped", step=trainer.state.global_step)
@@ -134,9 +133,7 @@ def _arguments(setting: Setting, output: Path, cuda: bool) -> Any:
     from trl import SFTConfig
 
     config, optimizer = setting.config, setting.config.optimizer
-    tracker = config.logging.report_to
-    if tracker != "none" and importlib.util.find_spec(tracker) is None:
-        raise LingossError(f"logging.report_to is {tracker}, which is not installed: install it or set it to none")
+    require_tracker(config.logging.report_to)
     return SFTConfig(
         output_dir=str(output),
         max_steps=setting.steps,
@@ -160,7 +157,7 @@ def _arguments(setting: Setting, output: Path, cuda: bool) -> Any:
         logging_strategy="steps",
         logging_steps=config.logging.log_steps,
         logging_nan_inf_filter=False,  # it would hide what must stop the run
-        report_to=tracker,
+        report_to=config.logging.report_to,
         disable_tqdm=True,
         dataloader_pin_memory=cuda,
         push_to_hub=False,
@@ -189,29 +186,6 @@ def _tell_data(setting: Setting) -> None:
     from lingoss.data import language_table
 
     for remark in setting.mix.remarks:
-        _note("data", {"remark": remark})
+        note("data", {"remark": remark})
     Console().print(language_table(setting.mix.examples).rich())
-    _note("data", {"rows": len(setting.mix.examples), **setting.mix.counts})
-
-
-def _note(task: str, facts: Mapping[str, Any]) -> None:
-    """A line of the log: readable on a terminal, JSON elsewhere."""
-    if sys.stderr.isatty():
-        print(f"{task}: " + ", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
-    else:
-        print(json.dumps({"task": task, **facts}, ensure_ascii=False), file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _readable_errors() -> Iterator[None]:
-    """Errors of the libraries that a user can act on, in words; anything else keeps its traceback."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        text = str(error)
-        if isinstance(error, MemoryError) or "out of memory" in text.lower() or "can't allocate memory" in text.lower():
-            raise LingossError(
-                "out of memory while training: lower per_device_batch (the global batch and the result stay the same), "
-                "or set gradient_checkpointing=true"
-            ) from error
-        raise
+    note("data", {"rows": len(setting.mix.examples), **setting.mix.counts})

@@ -4,27 +4,17 @@
 Imports torch, so it is imported only by a run that trains.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader, Sampler
 from transformers import TrainerCallback
-from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_callback import PrinterCallback
 from trl import SFTTrainer
 from trl.trainer import utils as trl_utils
 
-from lingoss.checkpoints import CheckpointStore
-from lingoss.errors import LingossError
+from lingoss.sft.saving import Saving
 from lingoss.stopping import StopRequest
-
-
-class NonFiniteError(LingossError):
-    """Training met NaN or infinity."""
 
 
 class PlannedBatches(Sampler[list[int]]):
@@ -47,14 +37,13 @@ class PlannedBatches(Sampler[list[int]]):
         return len(self._pieces)
 
 
-class Trainer(SFTTrainer):  # type: ignore[misc]
+class Trainer(Saving, SFTTrainer):  # type: ignore[misc]
     """One run. `steps` are the example indices of each optimizer step; `store` takes the checkpoints."""
 
-    def __init__(self, *args: Any, steps: Sequence[Sequence[int]], store: CheckpointStore, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, steps: Sequence[Sequence[int]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _project_learned_positions_only()
-        self._steps, self._store = steps, store
-        self.remove_callback(PrinterCallback)
+        project_learned_positions_only()
+        self._steps = steps
 
     def get_train_dataloader(self) -> Any:
         """The whole run as one pass over planned micro-batches; what was trained is skipped by the base class."""
@@ -62,35 +51,6 @@ class Trainer(SFTTrainer):  # type: ignore[misc]
         dataset = self._remove_unused_columns(self.train_dataset, description="training")
         loader = DataLoader(dataset, batch_sampler=batches, collate_fn=self.data_collator)
         return self.accelerator.prepare(loader)
-
-    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """As TRL's, but a loss that is not finite ends the run before it reaches the weights."""
-        loss = super().training_step(*args, **kwargs)
-        if not bool(torch.isfinite(loss)):
-            raise NonFiniteError(_not_finite("loss", float(loss), self.state.global_step + 1))
-        return loss  # type: ignore[no-any-return]
-
-    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        norm = super()._get_grad_norm(model, grad_norm=grad_norm)
-        if norm is not None and not math.isfinite(float(norm)):
-            raise NonFiniteError(_not_finite("gradient", float(norm), self.state.global_step + 1))
-        return norm
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        self._store.write(self.state.global_step, self._fill)
-
-    def _fill(self, folder: Path) -> None:
-        """The files that transformers' resume reads: adapter, optimizer, schedule, random states, position."""
-        self.model.save_pretrained(folder)
-        (folder / "README.md").unlink(missing_ok=True)  # PEFT's empty model card
-        self._save_optimizer_and_scheduler(str(folder))
-        self._save_scaler(str(folder))
-        self._save_rng_state(str(folder))
-        self.state.log_history = []  # metrics.jsonl has it
-        self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """None for a checkpoint: `lingoss export` writes one with measured results."""
 
 
 class Reporter(TrainerCallback):  # type: ignore[misc]
@@ -144,7 +104,7 @@ class Reporter(TrainerCallback):  # type: ignore[misc]
         )
 
 
-def _project_learned_positions_only() -> None:
+def project_learned_positions_only() -> None:
     """Spare a CPU the projection of the prompt onto the vocabulary, whose result the loss ignores.
 
     TRL 1.16 (`trainer/utils.py`, `_fused_forward`) asks whether the device has Triton and scores every position where
@@ -152,10 +112,3 @@ def _project_learned_positions_only() -> None:
     """
     if hasattr(trl_utils, "_use_triton"):
         trl_utils._use_triton = lambda device: True
-
-
-def _not_finite(what: str, value: float, step: int) -> str:
-    return (
-        f"the {what} of step {step} is {value}, so the run stops before it reaches the weights; the last checkpoint is "
-        "from before. Lower optimizer.learning_rate or optimizer.max_grad_norm, or look at the examples of that step"
-    )

@@ -21,10 +21,14 @@
   $gpus $shared) -}}
 {{- end -}}
 {{- $replicas := int .Values.serve.replicas -}}
-{{- $there := mul (int $layout.gpus) (int $layout.nodes) -}}
-{{- if gt (mul $gpus $replicas) $there -}}
-{{- fail (printf "inference.serve.replicas=%d x %d GPUs are more than the %d of %s: ask for fewer, or raise global.layout.nodes"
-  $replicas $gpus $there (include "lingoss.layoutName" .)) -}}
+{{- /* Node by node: a server does not span two. */ -}}
+{{- if $gpus -}}
+{{- $each := div (int $layout.gpus) $gpus -}}
+{{- $room := mul $each (int $layout.nodes) -}}
+{{- if gt $replicas (int $room) -}}
+{{- fail (printf "inference.serve.replicas=%d of %d GPUs each do not fit %s, which takes %d, %d on each node: ask for fewer, or raise global.layout.nodes"
+  $replicas $gpus (include "lingoss.layoutName" .) $room $each) -}}
+{{- end -}}
 {{- end -}}
 {{- $gpus -}}
 {{- end -}}
@@ -37,6 +41,17 @@ httpGet:
 periodSeconds: {{ int .periodSeconds }}
 failureThreshold: {{ int .failureThreshold }}
 timeoutSeconds: 5
+{{- end -}}
+
+{{- /* Seconds in which a server must be up: its startup probe's, and a quarter of an hour for the image. Input: the child's context. */ -}}
+{{- define "inference.startSeconds" -}}
+{{- $probe := .Values.serve.startupProbe -}}
+{{- add 900 (mul (int $probe.periodSeconds) (int $probe.failureThreshold)) -}}
+{{- end -}}
+
+{{- /* The same in minutes, rounded up. Input: the child's context. */ -}}
+{{- define "inference.startMinutes" -}}
+{{- div (add (include "inference.startSeconds" .) 59) 60 -}}
 {{- end -}}
 
 {{- /* Pod template of the server. Input: the child's context. */ -}}

@@ -6,15 +6,16 @@
 {{- $values := .ctx.Values -}}
 {{- $node := include "lingoss.node" (dict "ctx" .ctx "workload" $values) | fromYaml -}}
 {{- $config := include "lingoss.configName" (dict "ctx" .ctx "stage" "sft" "text" (include "sft.configText" .ctx)) -}}
+{{- $nodes := include "sft.firstNodes" .ctx -}}
 {{- $command := list "hyperpodrun"
-  (printf "--nnodes=%d" (int $values.nodes))
+  (printf "--nnodes=%s" $nodes)
   (printf "--nproc-per-node=%d" (include "lingoss.processes" (dict "ctx" .ctx) | int))
   "--server-host=0.0.0.0" "--server-port=8080"
   (printf "--shutdown-signal=SIGTERM") (printf "--shutdown-timeout=%d" (int $values.stopSeconds))
   "--log_dir=/tmp/hyperpod" "--tee=3"
   "-m" "lingoss" "sft" "--config" "/etc/lingoss/sft.yaml" -}}
 {{- $env := list
-  (dict "name" "NNODES" "value" (toString $values.nodes))
+  (dict "name" "NNODES" "value" $nodes)
   (dict "name" "HYPERPOD_SIGNAL_COORDINATION" "value" "distributed") -}}
 {{- $main := include "lingoss.container" (dict "ctx" .ctx "workload" $values "name" "sft" "image" "trainer"
   "command" $command "resources" $node.resources "gpus" $node.gpus "efa" $node.efa "config" $config "env" $env
@@ -36,10 +37,10 @@
 {{- $base := set $template "priority" $elastic.partialPreemption.basePriorityClass | include "sft.hyperpodTemplate" | fromYaml -}}
 {{- $more := set $template "priority" $elastic.partialPreemption.elasticPriorityClass | include "sft.hyperpodTemplate" | fromYaml -}}
 {{- toYaml (list
-  (dict "name" "base" "replicas" (int $range.min) "maxReplicas" (int $range.min) "template" $base)
+  (dict "name" "base" "replicas" (include "sft.firstNodes" . | int) "maxReplicas" (int $range.min) "template" $base)
   (dict "name" "elastic" "replicas" 0 "maxReplicas" (sub $range.max $range.min | int) "template" $more)) -}}
 {{- else -}}
-{{- toYaml (list (dict "name" "worker" "replicas" (int .Values.nodes) "maxReplicas" (int $range.max)
+{{- toYaml (list (dict "name" "worker" "replicas" (include "sft.firstNodes" . | int) "maxReplicas" (int $range.max)
   "template" (include "sft.hyperpodTemplate" $template | fromYaml))) -}}
 {{- end -}}
 {{- end -}}

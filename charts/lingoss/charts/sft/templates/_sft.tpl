@@ -35,6 +35,15 @@
 {{- end -}}
 
 {{- /*
+Nodes that the custom resource begins with. Of two groups (partial preemption) the one that may be preempted begins with no
+pod, as AWS documents it, and grows when there is room. Input: the child's context.
+*/ -}}
+{{- define "sft.firstNodes" -}}
+{{- $both := and .Values.elastic.enabled .Values.elastic.partialPreemption.enabled -}}
+{{- ternary (include "sft.range" . | fromYaml).min .Values.nodes $both | int -}}
+{{- end -}}
+
+{{- /*
 Node counts from `from` to `to` whose processes share the global batch out evenly, as a list in YAML. The numbers of the
 config's defaults are the trainer's (lingoss.config.sft). Input: ctx, from, to.
 */ -}}

@@ -22,15 +22,18 @@
 {{- if not $fsx.securityGroupIds -}}
 {{- fail "storage.kind fsx-dynamic needs a security group: --set 'storage.dynamic.securityGroupIds={sg-…}'" -}}
 {{- end -}}
-{{- if and (hasPrefix "PERSISTENT" $fsx.deploymentType) (eq (toString $fsx.perUnitStorageThroughput) "") -}}
-{{- fail (printf "storage.dynamic.deploymentType %s needs a throughput: --set storage.dynamic.perUnitStorageThroughput=250" $fsx.deploymentType) -}}
-{{- end -}}
 {{- if eq $fsx.storageType "HDD" -}}
 {{- if ne $fsx.deploymentType "PERSISTENT_1" -}}
 {{- fail (printf "storage.dynamic.storageType HDD exists for PERSISTENT_1 only, not %s: --set storage.dynamic.deploymentType=PERSISTENT_1" $fsx.deploymentType) -}}
 {{- end -}}
 {{- if not $fsx.driveCacheType -}}
 {{- fail "storage.dynamic.storageType HDD needs a cache type: --set storage.dynamic.driveCacheType=NONE (or READ)" -}}
+{{- end -}}
+{{- end -}}
+{{- include "storage.throughputCheck" $fsx -}}
+{{- range $tag, $value := $fsx.extraTags -}}
+{{- if regexMatch "[,=]" (printf "%s%s" $tag $value) -}}
+{{- fail (printf "storage.dynamic.extraTags has %s: %s, but the driver reads one text of tags, as a=b,c=d: use no comma and no = in them" $tag $value) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (eq $fsx.metadataConfigurationMode "USER_PROVISIONED") (eq (toString $fsx.metadataIops) "") -}}
@@ -45,6 +48,20 @@
 {{- $sold := include "storage.soldGib" (dict "gib" $gib "fsx" $fsx) | int -}}
 {{- if ne $gib $sold -}}
 {{- fail (printf "storage.claim.size %s is not a size that FSx sells as %s: --set storage.claim.size=%dGi" $size (trimAll " " (printf "%s %s" $fsx.deploymentType $fsx.storageType)) $sold) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* What FSx sells as PerUnitStorageThroughput of CreateFileSystemLustreConfiguration. Scratch types have none. Input: storage.dynamic. */ -}}
+{{- define "storage.throughputCheck" -}}
+{{- if hasPrefix "PERSISTENT" .deploymentType -}}
+{{- $type := trim (printf "%s %s" .deploymentType .storageType) -}}
+{{- $sold := list "125" "250" "500" "1000" -}}
+{{- if eq $type "PERSISTENT_1 HDD" -}}{{- $sold = list "12" "40" -}}
+{{- else if eq .deploymentType "PERSISTENT_1" -}}{{- $sold = list "50" "100" "200" -}}{{- end -}}
+{{- $asked := include "lingoss.text" .perUnitStorageThroughput -}}
+{{- if not (has $asked $sold) -}}
+{{- fail (printf "storage.dynamic.perUnitStorageThroughput=%s is none that FSx sells as %s (%s): --set storage.dynamic.perUnitStorageThroughput=%s" $asked $type (join ", " $sold) (last $sold)) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

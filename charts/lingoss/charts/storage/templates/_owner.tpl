@@ -17,7 +17,7 @@ echo "$1 on the claim belongs to $2:$3 now"
 ls -ld "$folder"` -}}
 {{- $container := include "lingoss.container" (dict
   "ctx" . "workload" $owner "name" "owner" "image" "toolbox" "access" "none"
-  "command" (list "sh" "-c" $script "owner" (include "lingoss.subPath" .) (toString $user.uid) (toString $user.gid))
+  "command" (list "sh" "-c" $script "owner" (include "lingoss.subPath" .) (include "lingoss.text" $user.uid) (include "lingoss.text" $user.gid))
   "mounts" (list (dict "name" "data" "mountPath" "/volume"))
   "resources" (include "lingoss.resources" (dict "cpu" "100m" "memory" "128Mi" "override" $owner.resources) | fromYaml)
   "rest" (dict "securityContext" (dict

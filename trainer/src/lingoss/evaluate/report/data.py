@@ -14,6 +14,7 @@ from typing import Any
 from lingoss import languages
 from lingoss.errors import LingossError
 from lingoss.evaluate.compare import Comparison
+from lingoss.evaluate.hacks import Hacks
 from lingoss.evaluate.rows import ScoredRun
 from lingoss.evaluate.summary import POOLED, Summary
 from lingoss.runs.files import TEMPORARY, make_folder, writing
@@ -23,19 +24,21 @@ Asked = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A training curve: rows of a run's metrics.jsonl, each with `step`; the columns of `plots.CURVES` are drawn."""
+    """A training curve: rows of a run's metrics.jsonl, each with `step`. `choice` says which checkpoint was taken."""
 
     run: str
     rows: Sequence[Mapping[str, Any]]
+    choice: str = ""
 
 
 @dataclass(frozen=True)
 class ReportData:
     """`runs` side by side, in order of training (base, sft, grpo), with their `summaries` in the same order.
 
-    `gates`: (label, content of gate.json). `acceptance`: content of accept.json. `training_languages`: how often each
-    (question, reasoning, answer) language triple occurs in the training data. `notes`: sentences of the caller that
-    belong beside the headline, such as what the size of the model forbids to conclude.
+    `gates`: (label, content of gate.json). `acceptance`: content of accept.json. `hacks`: the tricks of GRPO.
+    `training_languages`: how often each (question, reasoning, answer) language triple occurs in the training data.
+    `notes`: sentences of the caller that belong beside the headline, such as what the size of the model forbids to
+    conclude.
     """
 
     runs: Sequence[ScoredRun]
@@ -43,6 +46,7 @@ class ReportData:
     comparisons: Sequence[Comparison] = ()
     gates: Sequence[tuple[str, Mapping[str, Any]]] = ()
     acceptance: Mapping[str, Any] | None = None
+    hacks: Hacks | None = None
     curves: Sequence[Curve] = ()
     training_languages: Mapping[Asked, int] = field(default_factory=dict)
     notes: Sequence[str] = ()

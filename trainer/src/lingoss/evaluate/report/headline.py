@@ -2,12 +2,13 @@
 """The first lines of every report: what the numbers show, and what they do not, in plain words."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lingoss.evaluate import wording
 from lingoss.evaluate.compare import Change, Comparison
 from lingoss.evaluate.report.data import ReportData, language_name
+from lingoss.evaluate.report.training import sentences, tricks
 from lingoss.evaluate.rows import CROSSED
 from lingoss.evaluate.summary import POOLED, Summary, pooled
 
@@ -16,7 +17,7 @@ UNSURE = 0.05  # an abstain rate above this is worth a sentence
 
 def shows(data: ReportData) -> list[str]:
     """Sentences on what was found."""
-    return [*_compliance(data), *_correctness(data), *_decisions(data)]
+    return [*_compliance(data), *_correctness(data), *sentences(data), *_decisions(data), *tricks(data)]
 
 
 def _compliance(data: ReportData) -> Iterator[str]:
@@ -66,8 +67,19 @@ def accept_sentence(acceptance: Mapping[str, Any]) -> str:
     candidate, current = (*acceptance.get("runs", ()), "the candidate", "the current run")[:2]
     if acceptance["decision"] == "accept":
         return f"{candidate} is accepted in place of {current}: every clause holds."
-    failed = len(acceptance.get("failed", ()))
-    return f"{current} stays the answer; {candidate} failed {wording.count(failed, 'clause')}."
+    failed = [clause.partition(":")[0] for clause in acceptance.get("failed", ())]
+    text = f"{current} stays the answer; {candidate} failed {wording.count(len(failed), 'clause')}"
+    text += f" ({_clauses(failed)})." if failed else "."
+    return f"{text} No gain is shown on these prompts." if "primary" in failed else text
+
+
+def _clauses(failed: Sequence[str]) -> str:
+    """ "primary; language fr, de; format": the names of the clauses, each kind once with all its languages."""
+    kinds: dict[str, dict[str, None]] = {}
+    for name in failed:
+        kind, _, code = name.partition(",")[0].partition(" ")
+        kinds.setdefault(kind, {}).update({code: None} if code else {})
+    return "; ".join(f"{kind} {', '.join(codes)}".rstrip() for kind, codes in kinds.items())
 
 
 def does_not_show(data: ReportData) -> list[str]:

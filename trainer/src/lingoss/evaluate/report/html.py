@@ -11,7 +11,7 @@ from typing import Any
 from lingoss.evaluate import wording
 from lingoss.evaluate.compare import Change, Comparison
 from lingoss.evaluate.metrics import METRICS
-from lingoss.evaluate.report import plots
+from lingoss.evaluate.report import plots, training
 from lingoss.evaluate.report.data import ReportData, language_name
 from lingoss.evaluate.report.headline import accept_sentence, does_not_show, shows
 from lingoss.evaluate.report.samples import payload
@@ -57,7 +57,8 @@ def build(data: ReportData) -> str:
         tables=[(group, _tables(data, group)) for group in data.groups],
         cards=[(run.name, flat({**run.card, "rows": len(run.rows), "prompt_digest": run.digest})) for run in data.runs],
         errors=[(run.name, error) for run in data.runs for error in run.errors],
-        curves=[(curve.run, plots.curves(curve.rows)) for curve in data.curves],
+        curves=[(curve, plots.curves(curve)) for curve in data.curves],
+        training=training,
         style=_Raw(_file("page.css")),
         script=_Raw(script),
         script_digest=digest,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from lingoss.evaluate import wording
 from lingoss.evaluate.compare import Comparison
 from lingoss.evaluate.metrics import METRICS
-from lingoss.evaluate.report.data import ReportData, language_name
+from lingoss.evaluate.report import training
+from lingoss.evaluate.report.data import Curve, ReportData, language_name
 from lingoss.evaluate.report.headline import accept_sentence, does_not_show, shows
 from lingoss.evaluate.rows import SLICES
 from lingoss.evaluate.summary import POOLED, Summary
@@ -35,11 +36,20 @@ def build(data: ReportData) -> str:
         parts += [f"## {escaped(summary.run)}", _card(summary), _summary_table(summary)]
     for found in data.comparisons:
         parts += [f"## {escaped(f'{found.before} → {found.after}')}", escaped(found.note), _comparison_table(found)]
+    for curve in data.curves:
+        if training.is_grpo(curve):
+            parts += [f"## Training of {escaped(curve.run)}", _trend_table(curve)]
     for label, gate in data.gates:
         parts += [f"## Gate for {escaped(label)}: {escaped(gate['outcome'])}", _list(gate["reasons"])]
     if data.acceptance:
         parts += ["## Accept or keep", escaped(accept_sentence(data.acceptance))]
         parts += [_list(data.acceptance["failed"])] if data.acceptance.get("failed") else []
+    if data.hacks:
+        rows = [[escaped(words), *rest] for words, *rest in training.trick_rows(data.hacks)]
+        parts += [
+            f"## Tricks: {escaped(f'{data.hacks.before} → {data.hacks.after}')}",
+            _table(training.TRICK_COLUMNS, rows),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -68,6 +78,11 @@ def _summary_table(summary: Summary) -> str:
                 rates = parts[part].rates
                 rows.append([language_name(group), part, *(wording.rate(rates.get(name)) for name in COLUMNS)])
     return _table(["asked for", "prompts", *(METRICS[name].title for name in COLUMNS)], rows)
+
+
+def _trend_table(curve: Curve) -> str:
+    header = ["means of the steps", "first quarter", "last quarter"]
+    return _table(header, [[escaped(one.title), one.first, one.last] for one in training.trends(curve)])
 
 
 def _comparison_table(found: Comparison) -> str:

@@ -4,14 +4,14 @@
 Colours come from the page's CSS, so dark mode needs no second plot. Every plot says in words what it shows.
 """
 
-import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
+from lingoss.evaluate.report import training
+from lingoss.evaluate.report.data import Curve
+
 HEIGHT = 18  # pixels of one lane
-CURVES = ("loss", "reward", "eval_loss")
 
 
 def lane(value: float, low: float, high: float, run: int, alt: str, domain: tuple[float, float] = (0.0, 1.0)) -> Markup:
@@ -55,37 +55,56 @@ def mark(run: int) -> Markup:
     return Markup(shapes[run % 4])
 
 
-def curves(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One plot for each of CURVES with at least two finite points: name, words, bounds, and the line's SVG."""
+def curves(curve: Curve) -> list[dict[str, Any]]:
+    """One plot for each column worth one with at least two finite points: name, words, bounds, and the line's SVG."""
     found = []
-    for name in CURVES:
-        points = [(row["step"], row[name]) for row in rows if _finite(row.get("step")) and _finite(row.get(name))]
-        if len(points) < 2:
+    for column in training.plotted(curve):
+        line = training.points(curve, column)
+        if len(line) < 2:
             continue
-        steps, values = [step for step, _ in points], [value for _, value in points]
+        name, values = training.title(column), [value for _, value in line]
+        (first, start), (last, end) = line[0], line[-1]
         found.append(
             {
                 "name": name,
-                "alt": f"{name} from {values[0]:.3g} at step {steps[0]:g} to {values[-1]:.3g} at step {steps[-1]:g},"
+                "alt": f"{name} from {start:.3g} at step {first:g} to {end:.3g} at step {last:g},"
                 f" between {min(values):.3g} and {max(values):.3g}",
                 "low": f"{min(values):.3g}",
                 "high": f"{max(values):.3g}",
-                "first": f"{steps[0]:g}",
-                "last": f"{steps[-1]:g}",
-                "svg": _line(steps, values),
+                "first": f"{first:g}",
+                "last": f"{last:g}",
+                "svg": _line(line),
             }
         )
     return found
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+def panels(curve: Curve) -> list[dict[str, Any]]:
+    """A GRPO run's figures by language: a small line each, all from 0 to 1 so that they can be compared."""
+    return [
+        {
+            "title": training.BY_LANGUAGE[name],
+            "lines": [
+                {
+                    "code": code,
+                    "svg": _line(line, (0.0, 1.0)),
+                    "alt": f"from {line[0][1]:.2f} at step {line[0][0]:g} to {line[-1][1]:.2f} at step {line[-1][0]:g}",
+                    "ends": f"{line[0][1]:.2f} to {line[-1][1]:.2f}",
+                }
+                for code, line in lines.items()
+            ],
+        }
+        for name, lines in training.by_language(curve).items()
+        if lines
+    ]
 
 
-def _line(steps: Sequence[float], values: Sequence[float]) -> Markup:
-    wide, tall = (max(steps) - min(steps)) or 1, (max(values) - min(values)) or 1
+def _line(line: training.Points, domain: tuple[float, float] | None = None) -> Markup:
+    steps, values = [step for step, _ in line], [value for _, value in line]
+    low, high = domain or (min(values), max(values))
+    wide, tall = (max(steps) - min(steps)) or 1, (high - low) or 1
     path = " ".join(
-        f"{100 * (step - min(steps)) / wide:.2f},{100 - 100 * (value - min(values)) / tall:.2f}"
-        for step, value in zip(steps, values, strict=True)
+        f"{100 * (step - min(steps)) / wide:.2f},{100 - 100 * (min(max(value, low), high) - low) / tall:.2f}"
+        for step, value in line
     )
     return Markup('<polyline points="{}" vector-effect="non-scaling-stroke"/>').format(path)

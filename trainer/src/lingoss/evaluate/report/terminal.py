@@ -8,8 +8,10 @@ from rich.text import Text
 
 from lingoss.evaluate import wording
 from lingoss.evaluate.compare import Comparison
+from lingoss.evaluate.hacks import Hacks
 from lingoss.evaluate.metrics import METRICS
-from lingoss.evaluate.report.data import ReportData, language_name
+from lingoss.evaluate.report import training
+from lingoss.evaluate.report.data import Curve, ReportData, language_name
 from lingoss.evaluate.report.headline import accept_sentence, does_not_show, shows
 from lingoss.evaluate.rows import SLICES
 from lingoss.evaluate.summary import POOLED, Cell
@@ -32,17 +34,40 @@ def build(data: ReportData) -> RenderableType:
         parts += [Text(), _summary_table(summary.run, summary.cells)]
     for found in data.comparisons:
         parts += [Text(), comparison(found)]
+    for curve in data.curves:
+        if training.is_grpo(curve):
+            parts += [Text(), _trend_table(curve)]
     for label, gate in data.gates:
         parts += [Text(), Text(visible(f"Gate for {label}: {gate['outcome']}"), style="bold")]
         parts += [_line("  ", reason) for reason in gate["reasons"]]
     if data.acceptance:
         parts += [Text(), Text(visible(accept_sentence(data.acceptance)), style="bold")]
         parts += [_line("  ", clause) for clause in data.acceptance.get("failed", ())]
+    if data.hacks:
+        parts += [Text(), _trick_table(data.hacks)]
     return Group(*parts)
 
 
 def _line(mark: str, sentence: str) -> Text:
     return Text(visible(mark + sentence))
+
+
+def _trend_table(curve: Curve) -> Table:
+    table = Table(title=Text(visible(f"Training of {curve.run}")), title_justify="left", box=SIMPLE_HEAD)
+    for column in ("means of the steps", "first quarter", "last quarter"):
+        table.add_column(column, justify="left" if column.startswith("means") else "right")
+    for one in training.trends(curve):
+        table.add_row(Text(visible(one.title)), one.first, one.last)
+    return table
+
+
+def _trick_table(found: Hacks) -> Table:
+    table = Table(title=Text(visible(f"Tricks: {found.before} → {found.after}")), title_justify="left", box=SIMPLE_HEAD)
+    for column in training.TRICK_COLUMNS:
+        table.add_column(column, justify="left" if column == "trick" else "right")
+    for row in training.trick_rows(found):
+        table.add_row(*row)
+    return table
 
 
 def _summary_table(run: str, cells: object) -> Table:

@@ -44,6 +44,7 @@ _PADDING_TOKENS = frozenset(_PADDING.values())
 _SPLIT = re.compile(r"(<\|(?:return|constrain|channel|start|end|message|call|startoftext|endoftext|reserved_\d{6})\|>)")
 _ENDS = ("<|end|>", "<|return|>", "<|call|>")
 _CHANNELS = ("analysis", "commentary", "final")
+_HEADER = 60  # characters; "assistant to=functions.lookup_weather commentary json" is 53 long
 _PROMPT_ROLES = ("system", "developer", "user")
 
 Piece = tuple[bool, str]  # (is a special token, its text)
@@ -266,4 +267,14 @@ def _read(pieces: list[Piece], finish_reason: str | None) -> Transcript:
     answer = next(filter(None, (message.text for message in reversed(finals))), "")
     well_formed = closes and len(finals) == 1 and is_visible(answer) and not loose and not cut
     well_formed = well_formed and all(map(_is_well_formed, turn, [None, *turn]))
-    return Transcript("harmony", reasoning, answer, format_ok=well_formed, truncated=cut)
+    aside = "\n".join(filter(None, map(_aside, turn)))
+    return Transcript("harmony", reasoning, answer, format_ok=well_formed, truncated=cut, aside=aside)
+
+
+def _aside(message: _Message) -> str:
+    """What a message holds beside reasoning and answer: its text where it is neither, and more in its header than
+    role, channel and type are long."""
+    header = "".join(" " if special else text for special, text in message.header).strip()
+    extra = header if len(header) > _HEADER else ""
+    own = message.is_part("analysis") or message.is_part("final") or message.role in _PROMPT_ROLES
+    return extra if own else f"{extra}\n{message.text}".strip()

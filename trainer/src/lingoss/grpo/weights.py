@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT-0
+"""The base weights below an adapter, kept as they are while the adapter is merged into them for a moment."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def base_kept(model: Any) -> Iterator[None]:
+    """Put the base weights of adapted layers back bit for bit afterwards.
+
+    TRL syncs an adapter to vLLM by merging it, sending all weights and unmerging it, and adding and subtracting rounds:
+    in bf16 the base drifts, the reference with it, and a resumed run, which reads the base from disk, differs from one
+    that was not stopped (trl#6688). Attention weights are copied (1.6 GB of gpt-oss-20b's 42); stacks of experts, which
+    are most of the model, are not, so there the drift stays.
+    """
+    from peft.tuners.lora import Linear
+
+    layers = [module.get_base_layer() for module in model.modules() if isinstance(module, Linear)]
+    before = [layer.weight.detach().clone() for layer in layers]
+    try:
+        yield
+    finally:
+        for layer, weight in zip(layers, before, strict=True):
+            layer.weight.data.copy_(weight)
