@@ -347,7 +347,7 @@ def _deployment(api: Api, space: str) -> str:
 
 def test_a_real_ray_job_succeeds(cluster: Cluster, api: Api, space: str) -> None:
     image = cluster.image("localhost/lingoss-ray:1", RAY / "Containerfile", RAY, arguments={"BASE": images.base()})
-    code = "import ray; ray.init(address='auto'); f = ray.remote(num_cpus=1)(lambda: 6 * 7); print('answer', ray.get(f.remote()))"
+    code = "import ray; ray.init(address='auto'); f = ray.remote(num_cpus=1)(lambda: 6 * 7); assert ray.get(f.remote()) == 42"
     thing = ray_job(space, image, f'python -c "{code}"', nodes.ON_REAL_NODE, {})
     api.create(thing)
 
@@ -356,7 +356,6 @@ def test_a_real_ray_job_succeeds(cluster: Cluster, api: Api, space: str) -> None
         return status if status.get("jobStatus") in ("SUCCEEDED", "FAILED", "STOPPED") else None
 
     status = cluster.wait("the real RayJob to end", done, 240)
+    # The program itself looks at the answer: what it prints may be lost when its cluster goes before the log is read.
     assert status["jobStatus"] == "SUCCEEDED"
-    (submitter,) = phases(api, space, "job-name=ray")
-    assert "answer 42" in cluster.kubectl("logs", submitter, "-n", space)
     cluster.wait("its Ray cluster to be gone", lambda: phases(api, space, "ray.io/cluster") == {}, 90)
