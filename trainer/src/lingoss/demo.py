@@ -50,14 +50,14 @@ EVALUATE: dict[str, Any] = {
 }
 GRPO: dict[str, Any] = {
     "data": {"prompts_per_language": 16},
-    "max_steps": 6,
+    "max_steps": 4,
     "prompts_per_step": PROMPTS_A_STEP,
     "num_generations": SAMPLES,
     "per_device_batch": 4,
     "max_completion_length": LONGEST,
     "optimizer": {"learning_rate": 2e-4, "warmup_ratio": 0.0},
     "rollout": {"mode": "transformers"},
-    "validation": {"steps": 3, "prompts_per_language": 2},
+    "validation": {"steps": 2, "prompts_per_language": 2},
     "checkpoint": {"save_steps": 2},
     "gate": {"force": True},
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""The base weights below an adapter, kept as they are while the adapter is merged into them for a moment."""
+"""An adapter merged into the base weights for a moment, and the base weights kept as they are meanwhile."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,3 +24,25 @@ def base_kept(model: Any) -> Iterator[None]:
     finally:
         for layer, weight in zip(layers, before, strict=True):
             layer.weight.data.copy_(weight)
+
+
+@contextmanager
+def merged(model: Any) -> Iterator[None]:
+    """Merge the adapter while completions are drawn, so that a token costs what it costs in the base model.
+
+    SmolLM2 with an adapter on every linear layer draws half as many tokens again per second (two cores, 16 sequences).
+    A model without an adapter stays as it is, and so does one with experts' stacks, which could not be put back exactly.
+    """
+    from peft.tuners.lora import Linear
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    layers = [module for module in model.modules() if isinstance(module, BaseTunerLayer)]
+    if not layers or not all(isinstance(layer, Linear) for layer in layers):
+        yield
+        return
+    with base_kept(model):
+        model.merge_adapter()
+        try:
+            yield
+        finally:
+            model.unmerge_adapter()
