@@ -52,7 +52,7 @@ def test_uninstall_in_every_stage(
         "none": ([], "", 0),
         "sft": ([], "sft", 4),
         "sft on hyperpod": (["sft.runtime=hyperpod"], "sft", 4),
-        "grpo with ray": (["grpo.engine=openrlhf"], "grpo", 5),
+        "grpo with ray": (["grpo.engine=openrlhf"], "grpo", 6),  # head, four workers, submitter
         "evaluate": ([], "evaluate", 1),
         "serve": (["inference.serve.podDisruptionBudget.enabled=true", "inference.serve.replicas=2"], "serve", 2),
     }
