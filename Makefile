@@ -9,7 +9,7 @@ help: ## Print these targets
 env: ## Make .venv from the locks (Python >= 3.11 is all it needs)
 	@trainer/env.sh
 
-demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no token (about 8 minutes on 2 cores)
+demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no token (about 10 minutes on 2 cores)
 	@$(VENV)/lingoss demo
 
 test: env ## Lint, types, and all tests that need no cluster
