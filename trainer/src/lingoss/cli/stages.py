@@ -71,7 +71,7 @@ def add(commands: Any) -> None:
     demo = commands.add_parser(
         "demo",
         help="The whole pipeline on a real 135M model, on this machine.",
-        description="Convert a real small model, measure it, gate, fine-tune it, improve it by GRPO, measure it after each, and write one report.\n"
+        description="Convert a real small model, measure it, fine-tune it, improve it by GRPO, measure after each, and write one report.\n"
         "About 10 minutes and 5 GB of memory on two cores. Stop it at any time; the same command goes on.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
