@@ -43,7 +43,7 @@ class Release:
         self.values = [ROOT / "values" / f"{layout}.yaml", *values, HERE / "simulated.yaml"]
         self.sets = list(sets)
         self.fullname = name if "lingoss" in name else f"{name}-lingoss"
-        # Cases of one test share a namespace's name, one after the other; their folders must not meet.
+        # A test may make a release of one name again; their folders must not meet.
         self.volume_name = f"{namespace}.{name}.{next(_NUMBERS)}"
         if volume:
             self.provide()

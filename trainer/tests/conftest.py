@@ -6,6 +6,7 @@ Models are made once per test session; nothing here needs a network except the g
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,3 +139,16 @@ def tiny_sft(root: Path, **changes: Any) -> "SftConfig":
         "threads": 1,
     }
     return SftConfig(**{**settings, **changes})
+
+
+def vllm_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[Any]]:
+    """A program vllm in this environment, which is not run: the list gets what `os.execve` was given. Secrets are set."""
+    program = folder / "vllm"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setattr(os, "execve", lambda *given: seen.append(given))
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("VLLM_API_KEY", "key_secret")
+    return program, seen

@@ -2,13 +2,12 @@
 """`lingoss grpo --part rollout`: the command that it becomes. tests/engine gives it to vLLM's own parser and starts it."""
 
 import json
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import vllm_at
 from grpo_helpers import trained_root
 from lingoss.cli import main
 from lingoss.config import GrpoConfig
@@ -100,14 +99,7 @@ def test_it_becomes_vllm_for_the_base_of_the_sft_run(
     tiny_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = trained_root(tiny_llama, tmp_path)
-    program = tmp_path / "vllm"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    seen: list[Any] = []
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(os, "execve", lambda *given: seen.append(given))
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    monkeypatch.setenv("VLLM_API_KEY", "key_secret")
+    program, seen = vllm_at(tmp_path, monkeypatch)
     settings = [
         f"root={root}",
         "rollout.mode=server",

@@ -2,7 +2,6 @@
 """Stage serve: which run it takes, and the exact command that it becomes."""
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from conftest import vllm_at
 from lingoss import runs, serve
 from lingoss.cli import main
 from lingoss.config import ServeConfig, stage_type
@@ -203,14 +203,7 @@ def test_it_becomes_vllm_offline_and_without_the_token(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     finished(tmp_path, "sft", base)
-    program = tmp_path / "vllm"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    seen: list[Any] = []
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
-    monkeypatch.setattr(os, "execve", lambda *given: seen.append(given))
-    monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    monkeypatch.setenv("VLLM_API_KEY", "key_secret")
+    program, seen = vllm_at(tmp_path, monkeypatch)
     assert main(["serve", "--set", f"root={tmp_path}", "--set", "host=0.0.0.0"]) == 0
     ((path, command, environment),) = seen
     assert (path, command[:2]) == (str(program), ["vllm", "serve"])

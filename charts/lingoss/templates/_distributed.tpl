@@ -97,10 +97,9 @@ before, by a plan that loads no model. */ -}}
 {{- toYaml $spec -}}
 {{- end -}}
 
-{{- /* Name of the Job. The queue is part of it: Kueue does not let a running workload change its queue. */ -}}
+{{- /* Name of the Job. */ -}}
 {{- define "lingoss.distributedName" -}}
-{{- $hashed := printf "%s\n%s" (include "lingoss.distributedSpec" .) (include "lingoss.queueLabels" .ctx) -}}
-{{- include "lingoss.runOnceName" (dict "ctx" .ctx "part" .stage "spec" $hashed) -}}
+{{- include "lingoss.queuedName" (dict "ctx" .ctx "part" .stage "spec" (include "lingoss.distributedSpec" .)) -}}
 {{- end -}}
 
 {{- /* The Job, and for several pods the Service of their names. */ -}}

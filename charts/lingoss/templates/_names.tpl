@@ -37,6 +37,12 @@ spec keeps its name and is left alone, a changed spec becomes a new object. Inpu
 {{- printf "%s-%s-%s" (include "lingoss.fullname" .ctx) .part (include "lingoss.hash" .spec) -}}
 {{- end -}}
 
+{{- /* The same for an object that Kueue may queue. The queue is part of the name: Kueue does not let a running workload change its queue. */ -}}
+{{- define "lingoss.queuedName" -}}
+{{- $hashed := printf "%s\n%s" .spec (include "lingoss.queueLabels" .ctx) -}}
+{{- include "lingoss.runOnceName" (dict "ctx" .ctx "part" .part "spec" $hashed) -}}
+{{- end -}}
+
 {{- /* The claim that every pod mounts. Input: a context. */ -}}
 {{- define "lingoss.claim" -}}
 {{- .Values.global.storage.existingClaim | default (printf "%s-data" (include "lingoss.fullname" .)) -}}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lingoss.checkpoints.manifest import BadCheckpoint, verify, write_manifest
 from lingoss.errors import LingossError
+from lingoss.progress import note
 
 _NAME = re.compile(r"checkpoint-(\d{1,15})")
 _NEARLY_FULL = 1 << 20  # bytes free, below which a failed write is put down to the disk
@@ -82,6 +83,20 @@ class CheckpointStore:
                 return path, bad
             bad.append(BadCheckpoint(path, reason))
         return None, bad
+
+    def resume(self, planned: int) -> tuple[Path | None, int]:
+        """The checkpoint that a run of `planned` steps goes on from, and its step; None and 0 to begin. Tells of bad ones.
+
+        Raises:
+            LingossError: it is of a later step than the run has.
+        """
+        newest, bad = self.newest()
+        for one in bad:
+            note("bad checkpoint", {"checkpoint": one.path.name, "reason": one.reason})
+        step = int(newest.name.rpartition("-")[2]) if newest else 0
+        if step > planned:
+            raise LingossError(f"{newest} is of step {step}, but {planned} are planned; remove {self.folder}")
+        return newest, step
 
     def rotate(self) -> None:
         """Delete all but the `keep` newest whole checkpoints and the pinned ones; bad ones go too. With no whole one

@@ -19,7 +19,9 @@ from lingoss.data.texts import render
 from lingoss.errors import LingossError
 
 FIVE = ("en", "fr", "de", "es", "it")
-NAMES = ("core", "core-crossed", "validation", "heldout")
+VALIDATION = "validation"
+"""The set by which GRPO chooses its checkpoint, and the `split` of its prompts."""
+NAMES = ("core", "core-crossed", VALIDATION, "heldout")
 
 # The topics of the public evaluation that this project answers, in its order.
 CORE = (
@@ -54,7 +56,7 @@ def prompt_set(name: str, languages: Sequence[str] = FIVE) -> list[Prompt]:
         raise LingossError(f"unknown prompt set {name!r}; there are {', '.join(NAMES)}")
     if name in ("core", "core-crossed"):
         return _core(languages, crossed=name == "core-crossed")
-    validation = name == "validation"
+    validation = name == VALIDATION
     chosen = _chosen("grpo", validation=True) if validation else _chosen("heldout")
     drawn = _grid(chosen, VALIDATION_DRAWS if validation else HELDOUT_DRAWS)
     plan = _Plan(_codes(languages, chosen))

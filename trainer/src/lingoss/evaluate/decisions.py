@@ -9,6 +9,7 @@ from typing import Any
 from lingoss import runs
 from lingoss.config import EvaluateConfig
 from lingoss.data import Prompt
+from lingoss.data.prompt_sets import VALIDATION
 from lingoss.errors import LingossError
 from lingoss.evaluate.accept import AcceptSettings, accept
 from lingoss.evaluate.gate import GateSettings, gate
@@ -16,9 +17,6 @@ from lingoss.evaluate.hacks import Hacks, hacks
 from lingoss.evaluate.rows import ScoredRun
 from lingoss.evaluate.sampling import gate_sampling
 from lingoss.evaluate.setting import Setting, Subject
-
-CHOSEN_BY = "validation"
-"""Split of the prompts by which GRPO chose its checkpoint."""
 
 
 def decide_gate(setting: Setting, samples: ScoredRun, scored: Sequence[ScoredRun]) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def _seen(setting: Setting, candidate: Subject) -> set[str]:
     return {
         prompt.id
         for prompt in setting.prompts
-        if prompt.split == CHOSEN_BY or prompt.item in items or prompt.question in questions
+        if prompt.split == VALIDATION or prompt.item in items or prompt.question in questions
     }
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lingoss import transcript
 from lingoss.data import Prompt, chat
 from lingoss.errors import LingossError
 from lingoss.models import load_model, load_tokenizer
-from lingoss.transcript import chat_format
 
 if TYPE_CHECKING:
     from lingoss.evaluate.decoding import Continuation, Draw
@@ -82,9 +82,6 @@ def completion_text(ids: Sequence[int], format: str, tokenizer: Any) -> str:
 
 def stop_ids(model: Any, tokenizer: Any, format: str) -> list[int]:
     """The format's stop tokens that this vocabulary has, the tokenizer's and the model's own; sorted."""
-    vocabulary = tokenizer.get_vocab()
     own = model.generation_config.eos_token_id
-    ids = {vocabulary[token] for token in chat_format(format).STOP if token in vocabulary}
-    ids |= set(own if isinstance(own, list) else [own])
-    ids.add(tokenizer.eos_token_id)
+    ids = transcript.stop_ids(format, tokenizer) | set(own if isinstance(own, list) else [own])
     return sorted(one for one in ids if one is not None)

@@ -5,14 +5,15 @@ import json
 import math
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lingoss.data import chat, sft_examples
 from lingoss.errors import LingossError
 from lingoss.grpo.parity import Drawn, ParityReport, Rows, compare, own_tolerance
+from lingoss.grpo.weights import evaluating
 
 _EACH = 2  # texts in each language
 _LONGEST = 192
@@ -133,7 +134,7 @@ def tempered(
     other = dtype is not None and getattr(torch, dtype) != parameter.dtype
     cast = torch.autocast(device.type, dtype=getattr(torch, dtype)) if other and dtype else nullcontext()
     found: dict[float, list[list[float]]] = {value: [] for value in temperatures}
-    with torch.no_grad(), _evaluating(model), cast:
+    with torch.no_grad(), evaluating(model), cast:
         for at in range(0, len(sequences), rows):
             part = sequences[at : at + rows]
             ids = torch.zeros(len(part), max(map(len, part)), dtype=torch.long, device=device)
@@ -201,16 +202,6 @@ class TrlEngine:
         # TRL writes None for NaN.
         rows = [[math.nan if (value := one[0]) is None else float(value) for one in row] for row in likely]
         return [list(one) for one in ids], rows
-
-
-@contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)
 
 
 def _post(url: str, body: Mapping[str, Any]) -> Any:

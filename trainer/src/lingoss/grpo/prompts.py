@@ -16,13 +16,12 @@ from pathlib import Path
 from lingoss import runs
 from lingoss.config import GrpoConfig, SftConfig
 from lingoss.data import Prompt, digest, families, grpo_prompts, language_table, prompt_digest, prompt_set
+from lingoss.data.prompt_sets import VALIDATION
 from lingoss.errors import LingossError
 from lingoss.grpo.overlap import overlaps
 
 MEASURED = ("heldout", "core", "core-crossed")
 """Prompt sets on which models are compared and accepted; nothing may be trained on or chosen by them."""
-VALIDATION = "validation"
-"""The prompt set for choosing, and the `split` of rows in a file of yours that join it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from lingoss.data import Prompt
 from lingoss.errors import LingossError
 from lingoss.evaluate.batching import Task, batches
 from lingoss.evaluate.decoding import Continuation, Draw, decode_batch, sample_seed
-from lingoss.grpo.weights import merged
+from lingoss.grpo.weights import evaluating, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class TransformersRollout:
         """See `Rollout`."""
         tasks = [Task(prompt, self._encoded[prompt.id], tuple(range(samples))) for prompt in prompts]
         found: dict[tuple[str, int], Completion] = {}
-        with _inference(self._model), merged(self._model):
+        with evaluating(self._model), merged(self._model):
             for batch in batches(tasks, self._limit, self._batch_tokens):
                 for completion in self._batch(batch, step, greedy):
                     found[completion.prompt.id, completion.sample] = completion
@@ -129,14 +129,3 @@ def _uncollected() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-@contextmanager
-def _inference(model: Any) -> Iterator[None]:
-    """Evaluation mode: gradient checkpointing would switch the key/value cache off."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

@@ -2,7 +2,6 @@
 """The stage with engine trl: from a config to a finished run folder, or to one that goes on where it was stopped."""
 
 import os
-import sys
 from contextlib import closing, nullcontext
 from typing import Any
 
@@ -20,10 +19,11 @@ from lingoss.grpo.scoring import Scorer
 from lingoss.grpo.setting import Setting, resolve
 from lingoss.grpo.vllm_engine import engine_made_with, parity_check, readable_server_errors
 from lingoss.models import load_model, load_tokenizer, offline
-from lingoss.models.memory import keep_freed_memory, readable_memory_errors, release
+from lingoss.models.memory import keep_freed_memory, readable_memory_errors
 from lingoss.progress import Progress, note
 from lingoss.runs.metrics import Metrics
 from lingoss.sft.lora import adapter_config
+from lingoss.sft.stage import carry_out
 from lingoss.stopping import StopRequest
 
 _SMALLER = (
@@ -50,15 +50,7 @@ def run(config: GrpoConfig) -> runs.RunInfo:
     setting = resolve(config)
     if not (folder := setting.folder()).done:
         setting.require_start()
-    with folder:
-        if not folder.done:
-            with StopRequest() as stop:
-                _work(setting, folder, stop)
-            stop.raise_if_interrupted()
-    release()
-    info = runs.read_run(folder.path)
-    print(f"{info.name} is {info.state}: {info.path}", file=sys.stderr)
-    return info
+    return carry_out(folder, lambda stop: _work(setting, folder, stop))
 
 
 def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> None:
@@ -71,10 +63,7 @@ def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> None:
     encoded = setting.encode(tokenizer)
     note("lengths", {"completion": setting.completion_length, "sequence": encoded.model_length})
     store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
-    newest, bad = store.newest()
-    for one in bad:
-        note("bad checkpoint", {"checkpoint": one.path.name, "reason": one.reason})
-    start = int(newest.name.rpartition("-")[2]) if newest else 0
+    newest, start = store.resume(setting.steps)
     course, completions = Course(config.safety), Metrics(folder.path / "completions.jsonl")
     if newest:
         course.load(newest)

@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: MIT-0
-"""An adapter merged into the base weights for a moment, and the base weights kept as they are meanwhile."""
+"""What is done to the trained model for a moment: evaluation mode, the adapter merged, the base weights kept."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode: no dropout, and gradient checkpointing does not switch the key/value cache off."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from lingoss.errors import LingossError
 
@@ -107,6 +108,11 @@ class Api:
             return ssl.create_default_context(cadata=self._read("ca.crt"))
         except (ssl.SSLError, ValueError) as error:
             raise LingossError(f"{self.account / 'ca.crt'} holds no certificate ({error})") from error
+
+
+def collection(group: str, namespace: str, plural: str) -> str:
+    """Path of the objects of one kind in a namespace; `group` is the apiVersion, as batch/v1 or v1."""
+    return f"/{'apis' if '/' in group else 'api'}/{group}/namespaces/{quote(namespace, safe='')}/{plural}"
 
 
 def in_cluster() -> Api:

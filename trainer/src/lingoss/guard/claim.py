@@ -3,13 +3,13 @@
 
 from urllib.parse import quote
 
-from lingoss.guard.api import Api
+from lingoss.guard.api import Api, collection
 from lingoss.guard.decide import MISSING, Claim
 
 
 def find_claim(api: Api, namespace: str, name: str) -> Claim:
     """What the cluster says of one claim. Raises LingossError when the API server does not answer or denies access."""
-    path = f"/api/v1/namespaces/{quote(namespace, safe='')}/persistentvolumeclaims/{quote(name, safe='')}"
+    path = f"{collection('v1', namespace, 'persistentvolumeclaims')}/{quote(name, safe='')}"
     found = api.get(path)
     if found is None:
         return Claim(name, namespace, MISSING)

@@ -12,12 +12,12 @@ from lingoss.guard.workloads import INSTANCE, list_workloads, stop
 NAME = "app.kubernetes.io/name"
 HOOK, POLICY = "helm.sh/hook", "helm.sh/resource-policy"
 KINDS = (
-    ("Deployment", "/apis/apps/v1", "deployments"),
-    ("Service", "/api/v1", "services"),
-    ("NetworkPolicy", "/apis/networking.k8s.io/v1", "networkpolicies"),
-    ("PodDisruptionBudget", "/apis/policy/v1", "poddisruptionbudgets"),
-    ("ConfigMap", "/api/v1", "configmaps"),
-    ("ServiceAccount", "/api/v1", "serviceaccounts"),
+    ("Deployment", "apps/v1", "deployments"),
+    ("Service", "v1", "services"),
+    ("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies"),
+    ("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets"),
+    ("ConfigMap", "v1", "configmaps"),
+    ("ServiceAccount", "v1", "serviceaccounts"),
 )
 """What a stage brings beside its run-once workloads, the server that holds GPUs first."""
 
@@ -38,7 +38,7 @@ def clean_up(release: str, namespace: str, kinds: Sequence[str] | None = None) -
             print(f"deleted {workload.kind} {workload.name} ({workload.state})", flush=True)
         selector = urlencode({"labelSelector": f"{INSTANCE}={release},{NAME}=lingoss"})
         for kind, group, plural in KINDS:
-            path = f"{group}/namespaces/{quote(namespace, safe='')}/{plural}"
+            path = api.collection(group, namespace, plural)
             for name in _ours((server.get(f"{path}?{selector}") or {}).get("items")):
                 server.delete(f"{path}/{quote(name, safe='')}")
                 print(f"deleted {kind} {name}", flush=True)

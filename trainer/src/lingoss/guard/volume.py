@@ -2,7 +2,7 @@
 """What the run folders tell the guard about the stage to come. Only reads: the volume is mounted read-only."""
 
 import re
-from pathlib import Path
+from collections.abc import Sequence
 
 from lingoss import runs
 from lingoss.config import GrpoConfig, ServeConfig, SftConfig
@@ -25,15 +25,16 @@ def facts(stage: str, config: StageConfig) -> Facts:
     """What is known about `stage` with this config. Raises LingossError when the runs cannot be listed."""
     if stage not in _INPUTS:
         return Facts()
+    every = runs.list_runs(config.root)
     try:
         source, problem = _source(stage, config), ""
     except LingossError as error:
-        source, problem = None, f"{_in_chart(stage, str(error))}{_unfinished(config.root, stage)}"
-    if source and (newer := _newer(stage, config, source)):
+        source, problem = None, f"{_in_chart(stage, str(error))}{_unfinished(every, stage)}"
+    if source and (newer := _newer(every, stage, config, source)):
         # An owner who has just changed a setting means the newer one; taking the older in silence wastes a whole run.
         source, problem = None, newer
     return Facts(
-        own=_own(stage, config, source),
+        own=_own(every, stage, config, source),
         source=source,
         problem=problem,
         gate=last_gate(config.root, source) if source and stage == GRPO else None,
@@ -57,11 +58,10 @@ def _source(stage: str, config: StageConfig) -> str:
     return run.name
 
 
-def _newer(stage: str, config: StageConfig, source: str) -> str:
+def _newer(every: Sequence[runs.RunInfo], stage: str, config: StageConfig, source: str) -> str:
     """What is wrong when `parent: auto` would take `source` although a run of the same stage began later; or nothing."""
     if config.parent != "auto":
         return ""
-    every = runs.list_runs(config.root)
     taken = next(run for run in every if run.name == source)
     later = [
         run
@@ -83,16 +83,16 @@ def _in_chart(stage: str, text: str) -> str:
     return re.sub(r"`lingoss (prepare|sft|grpo|evaluate)`", r"stage \1", text)
 
 
-def _unfinished(root: Path, stage: str) -> str:
+def _unfinished(every: Sequence[runs.RunInfo], stage: str) -> str:
     """The runs that could become the input, with what stops them."""
-    found = [one for one in runs.list_runs(root) if one.stage in _INPUTS[stage] and not one.done]
+    found = [one for one in every if one.stage in _INPUTS[stage] and not one.done]
     told = [f"{one.name} is {one.state}{f' ({one.reason})' if one.reason else ''}" for one in found]
     return f"; unfinished: {', '.join(told)}" if told else ""
 
 
-def _own(stage: str, config: StageConfig, source: str | None) -> str | None:
+def _own(every: Sequence[runs.RunInfo], stage: str, config: StageConfig, source: str | None) -> str | None:
     """A finished run of the stage with these settings (and this input, if there is one), which would be found again."""
-    for run in runs.list_runs(config.root):
+    for run in every:
         if run.done and run.stage == stage and (source is None or source in run.parents):
             try:
                 earlier = type(config).model_validate(run.config)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from lingoss.errors import LingossError
-from lingoss.guard.api import Api
+from lingoss.guard.api import Api, collection
 from lingoss.guard.decide import EVALUATE, FAILED, FINISHED, GRPO, PREPARE, QUEUED, RUNNING, SFT, STARTING, Workload
 
 Object = dict[str, Any]
@@ -95,7 +95,7 @@ KINDS = (
 
 
 def _path(kind: Kind, namespace: str) -> str:
-    return f"/apis/{kind.group}/namespaces/{quote(namespace, safe='')}/{kind.plural}"
+    return collection(kind.group, namespace, kind.plural)
 
 
 def _workload(kind: Kind, item: Object) -> Workload:

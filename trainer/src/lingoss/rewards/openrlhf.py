@@ -12,7 +12,7 @@ from typing import Any
 from lingoss.errors import LingossError
 from lingoss.rewards.finish import from_text
 from lingoss.rewards.label import request_from_json
-from lingoss.rewards.safe import attempt, numbers, verdict
+from lingoss.rewards.safe import at, attempt, numbers, verdict
 from lingoss.rewards.settings import Settings, from_environment
 from lingoss.transcript import Transcript, parse
 
@@ -32,7 +32,7 @@ def reward_func(queries: Any, prompts: Any, labels: Any, **_: Any) -> dict[str, 
     count = len(queries) if isinstance(queries, Sequence) and not isinstance(queries, str) else 0
     found = []
     for row in range(count):
-        given = (queries[row], _at(prompts, row), _at(labels, row))
+        given = (queries[row], at(prompts, row), at(labels, row))
         found.append(_verdict(settings, *given))
     rewards = [one.reward for one in found]
     shown = [numbers(one) for one in found]
@@ -76,7 +76,3 @@ def completion(query: str, prompt: str) -> str:
     if not tail or not end:
         raise LingossError("the query does not hold its prompt, so the completion cannot be told from it")
     return query[end:]
-
-
-def _at(given: Any, row: int) -> Any:
-    return given[row] if isinstance(given, Sequence) and not isinstance(given, str) and row < len(given) else None

@@ -2,7 +2,7 @@
 """Score without ever raising, and say in numbers what was found."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from lingoss.detect import Detection
@@ -22,6 +22,11 @@ def attempt(make: Callable[..., T], *given: Any) -> T | Exception:
         return make(*given)
     except Exception as problem:  # a reward that raises ends a run of days over one odd row
         return problem
+
+
+def at(column: Any, row: int) -> Any:
+    """One row's value of a column; None where there is none."""
+    return column[row] if isinstance(column, Sequence) and not isinstance(column, str) and row < len(column) else None
 
 
 def verdict(transcript: Transcript | Exception, request: Request | Exception, rules: Rules = DEFAULT) -> Verdict:

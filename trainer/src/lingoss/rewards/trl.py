@@ -8,9 +8,10 @@ from typing import Any
 from lingoss.errors import LingossError
 from lingoss.rewards.label import COLUMNS, request_of
 from lingoss.rewards.parallel import verdicts
-from lingoss.rewards.safe import attempt, numbers
+from lingoss.rewards.safe import at, attempt, numbers
 from lingoss.score import DEFAULT, Request, Rules, Verdict
 from lingoss.transcript import Transcript, chat_format, parse_ids
+from lingoss.transcript import stop_ids as stop_ids_of
 
 Decode = Callable[[Sequence[int]], str]
 
@@ -51,14 +52,11 @@ class Reward:
         self._decode: Decode | None = None
         self._padding: int | None = None
         known = set(map(int, stop_ids))
-        chat = chat_format(format)
+        chat_format(format)  # raises for an unknown one, with or without a tokenizer
         if tokenizer is not None:
             self._decode = lambda ids: str(tokenizer.decode(list(ids), skip_special_tokens=False))
             self._padding = tokenizer.pad_token_id
-            vocabulary = tokenizer.get_vocab()
-            known |= {vocabulary[token] for token in chat.STOP if token in vocabulary}
-            if tokenizer.eos_token_id is not None:
-                known.add(tokenizer.eos_token_id)
+            known |= stop_ids_of(format, tokenizer)
         if not known:
             raise LingossError(f"no stop token of format {format!r} is known: give the tokenizer or stop_ids")
         self.stop_ids = frozenset(known)
@@ -85,8 +83,8 @@ class Reward:
         count = next((len(given) for given in (completion_ids, completions, prompts) if isinstance(given, list)), 0)
         given = completion_ids if isinstance(completion_ids, list) else [None] * count
         ids = [attempt(self._without_padding, one) for one in given]
-        rows = [{name: _at(columns.get(name), row) for name in COLUMNS} for row in range(count)]
-        reasons = [self._finish(one, _at(columns.get("finish_reason"), row)) for row, one in enumerate(ids)]
+        rows = [{name: at(columns.get(name), row) for name in COLUMNS} for row in range(count)]
+        reasons = [self._finish(one, at(columns.get("finish_reason"), row)) for row, one in enumerate(ids)]
         transcripts = [
             one if isinstance(one, Exception) else attempt(parse_ids, one, self.format, why, self._decode)
             for one, why in zip(ids, reasons, strict=True)
@@ -120,8 +118,3 @@ class Reward:
                 log_metric(name, sum(values) / len(values))
         if callable(log_extra) and shown:
             log_extra("grade", [one.grade or "" for one in found])
-
-
-def _at(column: Any, row: int) -> Any:
-    """One row's value of a column; None where there is none."""
-    return column[row] if isinstance(column, list | tuple) and row < len(column) else None

@@ -3,7 +3,7 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ from lingoss import runs
 from lingoss.checkpoints import CheckpointStore, check_tensors
 from lingoss.checkpoints.adapter import WEIGHTS
 from lingoss.config import SftConfig
-from lingoss.errors import LingossError
 from lingoss.models import load_model, load_tokenizer, offline
 from lingoss.models.memory import keep_freed_memory, readable_memory_errors, release
 from lingoss.progress import Progress, note
@@ -37,10 +36,16 @@ def run(config: SftConfig) -> runs.RunInfo:
     offline()
     keep_freed_memory()
     setting = resolve(config)
-    with setting.folder() as folder:
+    folder = setting.folder()
+    return carry_out(folder, lambda stop: _work(setting, folder, stop))
+
+
+def carry_out(folder: runs.RunFolder, work: Callable[[StopRequest], None]) -> runs.RunInfo:
+    """Do a training run's work, unless it is done, under its folder's lock and heeding signals; tells how it ended."""
+    with folder:
         if not folder.done:
             with StopRequest() as stop:
-                _work(setting, folder, stop)
+                work(stop)
             stop.raise_if_interrupted()
     release()
     info = runs.read_run(folder.path)
@@ -59,12 +64,7 @@ def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> None:
     length = fit_length(encoded, rows, config.max_length, context_length(setting.base.model))
     note("tokens", {**histogram(encoded), "max_length": length, "steps": setting.steps})
     store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
-    newest, bad = store.newest()
-    for one in bad:
-        note("bad checkpoint", {"checkpoint": one.path.name, "reason": one.reason})
-    start = int(newest.name.rpartition("-")[2]) if newest else 0
-    if start > setting.steps:
-        raise LingossError(f"{newest} is of step {start}, but {setting.steps} are planned; remove {folder.checkpoints}")
+    newest, start = store.resume(setting.steps)
     folder.truncate_metrics(start)
     folder.status("running", step=start)
     note("start", {"run": folder.name, "step": start, "of": setting.steps, "resumed_from": newest and newest.name})

@@ -5,7 +5,7 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from lingoss.errors import LingossError
 from lingoss.languages import Language
@@ -15,7 +15,7 @@ from lingoss.transcript import formats as _package
 from lingoss.transcript.record import Transcript
 from lingoss.transcript.text import is_visible
 
-__all__ = ["ChatFormat", "Transcript", "chat_format", "formats", "is_visible", "parse", "parse_ids"]
+__all__ = ["ChatFormat", "Transcript", "chat_format", "formats", "is_visible", "parse", "parse_ids", "stop_ids"]
 
 _FOLDER = _package.__path__
 
@@ -55,6 +55,17 @@ def chat_format(name: str) -> ChatFormat:
     if name not in formats():
         raise LingossError(f"unknown chat format {name!r}; known: {', '.join(formats())}")
     return cast(ChatFormat, importlib.import_module(f"lingoss.transcript.formats.{name}"))
+
+
+def stop_ids(format: str, tokenizer: Any) -> set[int]:
+    """The format's stop tokens that the tokenizer's vocabulary has, and the tokenizer's own.
+
+    Raises:
+        LingossError: unknown format.
+    """
+    vocabulary = tokenizer.get_vocab()
+    own = (tokenizer.eos_token_id,) if tokenizer.eos_token_id is not None else ()
+    return {*(vocabulary[token] for token in chat_format(format).STOP if token in vocabulary), *own}
 
 
 def parse(text: str, format: str, finish_reason: str | None = None) -> Transcript:

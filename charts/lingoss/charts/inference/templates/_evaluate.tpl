@@ -26,10 +26,9 @@
 {{- get (dict "generate" "evaluate" "report" "report") . -}}
 {{- end -}}
 
-{{- /* Name of a job of stage evaluate; the queue is part of it, as in lingoss.distributedName. Input: ctx, job (generate or report). */ -}}
+{{- /* Name of a job of stage evaluate. Input: ctx, job (generate or report). */ -}}
 {{- define "inference.jobName" -}}
-{{- $hashed := printf "%s\n%s" (include "inference.jobSpec" .) (include "lingoss.queueLabels" .ctx) -}}
-{{- include "lingoss.runOnceName" (dict "ctx" .ctx "part" (include "inference.jobPart" .job) "spec" $hashed) -}}
+{{- include "lingoss.queuedName" (dict "ctx" .ctx "part" (include "inference.jobPart" .job) "spec" (include "inference.jobSpec" .)) -}}
 {{- end -}}
 
 {{- /*

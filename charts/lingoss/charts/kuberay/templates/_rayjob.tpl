@@ -135,10 +135,9 @@ server, would call every later upgrade a conflict if the chart's list were anoth
 {{- toYaml $spec -}}
 {{- end -}}
 
-{{- /* Name of the RayJob; the queue is part of it, as in lingoss.distributedName. */ -}}
+{{- /* Name of the RayJob. */ -}}
 {{- define "kuberay.name" -}}
-{{- $hashed := printf "%s\n%s" (include "kuberay.spec" .) (include "lingoss.queueLabels" .ctx) -}}
-{{- include "lingoss.runOnceName" (dict "ctx" .ctx "part" "grpo" "spec" $hashed) -}}
+{{- include "lingoss.queuedName" (dict "ctx" .ctx "part" "grpo" "spec" (include "kuberay.spec" .)) -}}
 {{- end -}}
 
 {{- define "kuberay.rayJob" -}}

@@ -16,10 +16,8 @@ Name of a cluster-wide object. A dot cannot be part of a namespace, so two relea
 {{- include "lingoss.runOnceName" (dict "ctx" . "part" "owner" "spec" (include "storage.ownerSpec" .)) -}}
 {{- end -}}
 
-{{- /* The queue is part of the name, as in lingoss.distributedName. */ -}}
 {{- define "storage.prepareName" -}}
-{{- $hashed := printf "%s\n%s" (include "storage.prepareSpec" .) (include "lingoss.queueLabels" .) -}}
-{{- include "lingoss.runOnceName" (dict "ctx" . "part" "prepare" "spec" $hashed) -}}
+{{- include "lingoss.queuedName" (dict "ctx" . "part" "prepare" "spec" (include "storage.prepareSpec" .)) -}}
 {{- end -}}
 
 {{- /* Names of the run-once objects that the current stage renders, as a list. */ -}}
