@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT-0
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-engine test-cluster test-all golden lint bench lock lock-engine lock-images docs tools operators clean
+.PHONY: help env demo test test-engine test-cluster test-all search golden lint bench lock lock-engine lock-images docs tools operators clean
 VENV := .venv/bin
 
 help: ## Print these targets
@@ -25,6 +25,9 @@ test-cluster: env ## The chart on a real API server: two layouts whole, the othe
 
 test-all: test test-engine ## Everything, every layout whole; takes long
 	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster $(ARGS)
+
+search: env ## Look for examples that break a property test: random ones, 1,000 of each (slow; a find becomes an @example)
+	@cd trainer && HYPOTHESIS_PROFILE=search ../$(VENV)/python -m pytest -q -n auto -m hypothesis $(ARGS)
 
 golden: env ## Rewrite the rendered twins in tests/render/golden
 	@$(VENV)/python tests/render/golden.py

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The first call of a property loads word lists and models; CI machines stall. Time is asserted where it matters.
-settings.register_profile("lingoss", deadline=None)
-settings.load_profile("lingoss")
+# The same code meets the same examples, so that a failure is the change's; `make search` looks for new ones.
+settings.register_profile("lingoss", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "lingoss"))
 
 
 @pytest.fixture(scope="session")
