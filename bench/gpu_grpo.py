@@ -6,6 +6,8 @@ python bench/gpu_grpo.py model trl lingoss generate --work DIR --out results.jso
 model      writes the random model and the runs that GRPO starts from (an adapter on attention, rank 8, not zero)
 trl        TRL's own trainer and rollout, with the settings that TRL itself would be given: the baseline
 lingoss    `lingoss grpo`, the same prompts, completions, adapter and memory; then the rollout alone, larger
+rollout    the same engine without a trainer beside it, 128, 256 and 512 sequences; `--engine name=value` changes one of its
+           arguments, `--profile` says where the time of 256 sequences goes
 generate   Transformers' `generate`, 256 sequences: what a rollout without vLLM gives
 
 Every part is a process of its own and can be run alone. A random model earns nothing, and a step without reward would
@@ -24,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-PARTS = ("model", "trl", "lingoss", "generate")
+PARTS = ("model", "trl", "lingoss", "rollout", "generate")
 PROMPTS, GROUP = 16, 8
 SHAPES: dict[str, dict[str, Any]] = {
     "20b": {},  # GptOssConfig's own defaults are the 120B's but for these
@@ -256,6 +258,75 @@ def _rollout_alone(trainer: Any, config: Any) -> Iterator[tuple[str, float, str]
         yield f"lingoss: rollout, {sequences} sequences of {config.max_completion_length}", tokens / seconds, "tokens/s"
 
 
+# -- the engine alone ------------------------------------------------------------------------------------------------
+
+
+def rollout(asked: argparse.Namespace) -> Iterator[tuple[str, float, str]]:
+    """vLLM as `lingoss grpo` sets it up, in this process, so that a profiler sees it."""
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    from vllm import LLM, SamplingParams
+
+    from lingoss.data import chat
+    from lingoss.grpo.arguments import VLLM_LOGPROBS, engine_arguments, vllm_arguments
+    from lingoss.models import load_tokenizer
+
+    config = _config(asked)
+    folder, length = asked.work / "models" / "random", 1024 + asked.tokens
+    arguments = {
+        "max_model_len": length,
+        "gpu_memory_utilization": config.rollout.gpu_memory_share,
+        "max_num_batched_tokens": 4096,  # as TRL sets it
+        "logprobs_mode": VLLM_LOGPROBS,
+        **engine_arguments(config, experts=True, sequences=512),
+        **asked.engine,
+    }
+    label = "".join(f" {name}={value}" for name, value in asked.engine.items())
+    start = time.perf_counter()
+    engine = LLM(model=str(folder), seed=0, **arguments)
+    yield f"rollout{label}: engine ready", time.perf_counter() - start, "s"
+    tokenizer: Any = load_tokenizer(folder)
+    prompts = [
+        {"prompt_token_ids": tokenizer.encode(chat.prompt_text(row, "harmony"), add_special_tokens=False)}
+        for row in _rows(config)
+    ]
+    extra = vllm_arguments(config, length, ())["generation_kwargs"]
+    wanted = SamplingParams(n=GROUP, temperature=1.0, max_tokens=asked.tokens, logprobs=0, ignore_eos=True, **extra)
+    for sequences in (128, 256, 512):
+        few = prompts[: sequences // GROUP]
+        for _ in range(2):  # the first compiles kernels at this shape
+            start = time.perf_counter()
+            drawn = engine.generate(few, wanted, use_tqdm=False)
+            seconds = time.perf_counter() - start
+        tokens = sum(len(one.token_ids) for request in drawn for one in request.outputs)
+        yield f"rollout{label}: {sequences} sequences of {asked.tokens}", tokens / seconds, "tokens/s"
+    if asked.profile:
+        yield from _profiled(lambda: engine.generate(prompts[: 256 // GROUP], wanted, use_tqdm=False))
+
+
+def _profiled(work: Callable[[], Any]) -> Iterator[tuple[str, float, str]]:
+    """Print the kernels and the functions of Python that take longest."""
+    import cProfile
+    import pstats
+
+    import torch
+
+    calls = cProfile.Profile()
+    calls.runcall(work)
+    pstats.Stats(calls).sort_stats("tottime").print_stats(25)
+    kinds = [torch.profiler.ProfilerActivity.CPU]
+    if torch.cuda.is_available():
+        kinds = [torch.profiler.ProfilerActivity.CUDA]
+    start = time.perf_counter()
+    with torch.profiler.profile(activities=kinds) as seen:
+        work()
+        _wait()
+        seconds = time.perf_counter() - start
+    table = seen.key_averages()
+    print(table.table(sort_by="self_cuda_time_total", row_limit=30, max_name_column_width=90))
+    yield "rollout: profiled", seconds, "s"
+    yield "rollout: of that, kernels", sum(one.self_device_time_total for one in table) / 1e6, "s"
+
+
 # -- without vLLM ----------------------------------------------------------------------------------------------------
 
 
@@ -334,6 +405,15 @@ def _peak() -> float:
     return torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
 
 
+def _setting(text: str) -> tuple[str, Any]:
+    """`name=value`, the value read as JSON where it is some."""
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
 def _part(name: str, asked: argparse.Namespace) -> None:
     """Run one part in this process and append its figures to the results."""
     today = datetime.date.today().isoformat()
@@ -355,10 +435,12 @@ def main() -> None:
     parser.add_argument("--shape", choices=tuple(SHAPES), default="20b")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--tokens", type=int, default=512, help="length of a completion")
+    parser.add_argument("--engine", type=_setting, action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--profile", action="store_true", help="of the part `rollout`")
     parser.add_argument("--no-vllm", dest="vllm", action="store_false", help="without vLLM, to try the script")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    asked.work = asked.work.resolve()
+    asked.work, asked.engine = asked.work.resolve(), dict(asked.engine)
     asked.work.mkdir(parents=True, exist_ok=True)
     if asked.inside:
         _part(asked.parts[0], asked)
