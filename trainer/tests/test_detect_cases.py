@@ -125,6 +125,6 @@ def test_texts_that_game_the_language_are_not_accepted() -> None:
 
 
 def test_the_version_names_recipe_and_weights() -> None:
-    assert version().startswith("lingoss-detect 3, ")
+    assert version().startswith("lingoss-detect 4, ")
     assert SHA256 in version()
     assert SHA256 == "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"

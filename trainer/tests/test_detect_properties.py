@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """What holds for every text: no error, sound numbers, linear time."""
 
+import os
 import subprocess
 import sys
 import time
@@ -266,3 +267,23 @@ def test_an_unknown_code_is_refused() -> None:
     with pytest.raises(languages.UnknownLanguage, match="xx"):
         detect("abc", languages=["fr", "xx"])
     assert detect("Bom dia, como vai você?", "pt-BR").target == "pt"
+
+
+def test_every_process_says_the_same() -> None:
+    """Rewards are scored in several processes, each with hashes of its own: no order of a set may decide."""
+    text = (
+        "Le price de la Jacke baja del quindici percent, donc ich enlève zwölf Euro von the old prezzo y queda "
+        "soixante-huit, which is la solución finale."
+    )
+    code = f"from lingoss.detect import detect; print(detect({text!r}, 'fr').to_dict())"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONIOENCODING": "utf-8"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")  # these two once differed
+    }
+    assert len(said) == 1
+    assert b"'de'" in said.pop()

@@ -82,7 +82,7 @@ def test_language_cannot_buy_what_correctness_did_not_earn(asked: str, right: st
 def test_the_worse_of_reasoning_and_answer_decides(asked: str, reasoning: str, answer: str) -> None:
     verdict = score(text(PROBLEM[reasoning][1], PROBLEM[answer][2]), request("en", asked, asked))
     both = reasoning == asked and answer == asked
-    assert verdict.reward == pytest.approx(1.0 if both else DEFAULT.correctness)
+    assert verdict.reward == pytest.approx(1.0 if both else DEFAULT.correctness, abs=1.3e-4)
 
 
 @given(LANGUAGES, LANGUAGES)
@@ -143,10 +143,23 @@ def test_copying_the_question_is_no_reasoning(language: str) -> None:
 def test_never_raises_and_adds_up(reasoning, answer, format, well_formed, asked, question, gold) -> None:
     verdict = score(text(reasoning, answer, format, format_ok=well_formed), request(question, asked, asked, gold))
     assert 0.0 <= verdict.reward <= 1.0
-    assert sum(verdict.terms.values()) == pytest.approx(verdict.reward, abs=1e-12)
+    assert sum(verdict.terms.values()) == pytest.approx(verdict.reward, abs=1.3e-4)
     assert 0.0 <= verdict.repetition <= 1.0
     assert 0.0 <= verdict.prompt_copy <= 1.0
     json.dumps(verdict.to_dict())
+
+
+@given(st.sampled_from([n / 4096 for n in range(0, 4097, 7)]), st.integers(2, 1024))
+def test_the_mean_of_equal_rewards_is_the_reward(reward: float, size: int) -> None:
+    """In float32, whatever the order: OpenRLHF divides what is left of a group by its deviation + 1e-9."""
+    import numpy as np
+
+    group = np.full(size, reward, dtype=np.float32)
+    assert float(np.cumsum(group)[-1]) == size * reward
+    asked = request("en", "fr", "fr")
+    assert (
+        score(parse("<think>Je compte : un, deux, trois, quatre.</think>Cela fait 41.", "think"), asked).reward * 4096
+    ) % 1 == 0
 
 
 @given(st.text(max_size=300))

@@ -22,7 +22,7 @@ __all__ = ["STRICT_SHARE", "Detection", "detect", "version"]
 
 _MANY_PARTS = 8
 _BROKEN = "\ufffd"
-_RECIPE = 3  # raise it when a text may be judged otherwise than before
+_RECIPE = 4  # raise it when a text may be judged otherwise than before
 
 
 def version() -> str:

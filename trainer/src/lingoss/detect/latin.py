@@ -143,7 +143,7 @@ def _loosen(labels: list[str], plain: "Rows", sizes: "Sizes", who: Candidates) -
     """
     import numpy as np
 
-    for code in set(labels) - {""}:
+    for code in [label for label in dict.fromkeys(labels) if label]:
         at = np.array([i for i, label in enumerate(labels) if label == code])
         part = plain[at, :-1]
         best = part.max(axis=1)

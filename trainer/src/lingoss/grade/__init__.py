@@ -22,11 +22,13 @@ __all__ = ["Grade", "grade"]
 
 # A longer answer is judged by its end, where results stand; more values than this are a list, whatever they say.
 _MAX_LENGTH, _MAX_MENTIONS = 20_000, 300
+_ROUNDED = 5  # decimal places from which a gold was rounded, perhaps from something that has no end
 # So few words may be a bare number in English, which no frequent word gives away.
 _SHORT = 5
 
 _ASKS = re.compile("[?؟]")
 _BOX = re.compile(r"\\boxed ?\{([^{}]*)\}")
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)  # no reader sees what stands there
 _GOLD_NUMBER = re.compile(r"[-+]?[0-9]{1,30}(?:,[0-9]{3})*(?:\.[0-9]{1,30})?(?:/[0-9]{1,30})?%?")
 
 
@@ -59,7 +61,7 @@ def grade(answer: str, gold: str | None, language: str, question: str = "") -> G
     if gold is None or not gold.strip():
         return Grade(None, "no-gold", None)
     gold = gold.strip()
-    answer = answer[-_MAX_LENGTH:]
+    answer = _COMMENT.sub(" ", answer[-_MAX_LENGTH:])
     if not any(char.isalnum() for char in answer):
         return Grade("unparsed", "empty", None)
     codes = _codes(language)
@@ -77,7 +79,7 @@ def grade(answer: str, gold: str | None, language: str, question: str = "") -> G
 def _beside_box(answer: str, gold: str, codes: tuple[str, ...], question: str) -> Grade | None:
     """The fault of an answer that says something else around its box: "The answer is 45. \\boxed{42}"."""
     opened = _BOX.sub(r" \1 ", answer)
-    if not any(char.isdigit() for char in _BOX.sub(" ", answer)):
+    if _gold_number(gold) and not any(char.isdigit() for char in _BOX.sub(" ", answer)):
         return None
     found = _grade(opened, gold, codes, question)
     stated = found.grade == "incorrect" and found.rule in ("cue", "list", "hedge", "contradiction")
@@ -135,6 +137,8 @@ def _grade_number(answer: str, gold: _Gold, written: str, codes: tuple[str, ...]
         # A formula with roots or powers has no number to read, or the wrong one; what simple LaTeX there is follows.
         formula = expressions.last_formula(answer)
         if expressions.is_expression(formula) and not _is_plain(formula):
+            if gold.places < _ROUNDED and expressions.is_undone(formula):
+                return Grade("unparsed", "unevaluated", None)
             same = expressions.equal(formula, written)
             if same is not None:
                 return Grade("correct" if same else "incorrect", "math-verify", formula)
@@ -222,7 +226,7 @@ def _same(value: Fraction, gold: _Gold) -> bool:
     """Equal; or equal when rounded, where the gold was rounded (five places or more) or a fraction has no end."""
     if value == gold.value:
         return True
-    if gold.places >= 5:
+    if gold.places >= _ROUNDED:
         places = next((n for n in range(2, gold.places) if (value * 10**n).denominator == 1), gold.places)
         return abs(value - gold.value) <= Fraction(1, 2 * 10**places)
     endless = number_text(value).count("/") == 1

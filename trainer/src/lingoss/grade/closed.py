@@ -143,6 +143,9 @@ def _truth(text: str, lex: Lexicon) -> Stated:
     free = [mention for mention in found if "joined" not in mention.flags]
     if not free:
         return Stated(None, "hedge", spoiled=True) if found else Stated(None, "no-answer")
+    opened, closed = ({m.key for m in free if tier in m.flags} for tier in ("opening", "closing"))
+    if opened and closed - opened:  # "Yes, if they are quick, otherwise no"
+        return Stated(free[-1], "contradiction", spoiled=True)
     for tier in ("cued", "opening", "closing", "judgement"):
         if group := [mention for mention in free if tier in mention.flags]:
             if len({mention.key for mention in group}) > 1:

@@ -22,7 +22,14 @@ _UNKNOWN = re.compile(r"[A-Za-z]")
 _POWER = re.compile(r"\^ ?\{? ?-?([0-9]{1,3})")
 _FUNCTION = re.compile(r"\\(?:log|ln|sin|cos|tan|exp|binom|arcsin|arccos|arctan)(?![A-Za-z])")
 _BRACES = re.compile(r"\\boxed ?\{|\\[{}]|[{}]")
+_POWER_OF_TEN = re.compile(r"(?:\\times|\\cdot|[×·⋅*x]) ?10 ?(?:\^ ?\{? ?[-+]?[0-9]{1,3} ?\}?|[⁻⁺]?[⁰¹²³⁴-⁹]{1,3})")
+_UNDONE = re.compile(r"[0-9)}\]²³⁴-⁹] ?(?:[-+−–*/×·⋅÷]|\\(?:times|cdot|div)(?![A-Za-z])) ?[\\(\[{]*[0-9]")
 _SIDES = re.compile(r"=|≈")
+
+
+def is_undone(formula: str) -> bool:
+    """True for a sum that is written down and not done: "80 \\cdot 0.85^1". A root, a power or a power of ten may be the result."""
+    return _UNDONE.search(_POWER_OF_TEN.sub("", formula)) is not None
 
 
 def is_expression(text: str) -> bool:

@@ -27,6 +27,8 @@ _LINK = re.compile(
     rf"(?:(?P<op>[-+×*÷/:·⋅x–])|(?P<eq>=>|=+|≈|→|⇒)){_GAP}[(€$£]*"
 )
 _EQUALS = re.compile(rf"(?:=|≈|→|⇒|=>){_GAP}[(€$£]*\Z")
+# A bound and a value that is ruled out; "<" and ">" count between spaces only, else they are arrows, tags or quotes.
+_BOUND = re.compile(rf"(?:[≥≤≠≱≰]|!=|\\(?:geq?|leq?|neq?)|(?<=[\w)²³] )[<>]=?(?= )){_GAP}[(€$£]*\Z")
 _SEPARATORS = re.compile(r"[\s,;/|&•·*()\[\]{}<>:、،~〜–—-]+|[0-9]{1,3}[.):]|(?<!\w)[A-Za-z][.):]")
 _VARIABLE = re.compile(rf"(\w+){_GAP}[=≈]{_GAP}[(€$£]*\Z")
 _UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
@@ -37,7 +39,7 @@ class Stated:
     """`mention` is what the answer states, None when it states nothing. `spoiled`: something else is stated as well.
 
     `rule` names what decided: single, cue, equation, last, word, list, hedge, contradiction, negated,
-    question-restated, unevaluated, no-answer.
+    question-restated, unevaluated, compared, no-answer.
     """
 
     mention: Mention | None
@@ -61,7 +63,10 @@ def stated(text: str, mentions: Sequence[Mention], givens: Collection[Hashable],
             return Stated(None, "question-restated")
     _mark_operands(text, live)
     _mark_negated(text, live, lexicons)
-    candidates = [mention for mention in live if not mention.flags & {"operand", "negated"}]
+    named = [mention for mention in live if not mention.flags & {"operand", "negated"}]
+    candidates = [mention for mention in named if not _BOUND.search(text, max(0, mention.start - 12), mention.start)]
+    if named and not candidates:
+        return Stated(None, "compared")
     if not candidates:
         negated = any("negated" in mention.flags for mention in live)
         return Stated(None, "negated", spoiled=True) if negated else Stated(None, "unevaluated")

@@ -2,12 +2,13 @@
 """The reward as veRL (0.9.1) calls it: `custom_reward_function.path` is this file, its `name` is `compute_score`.
 
 veRL decodes completions without special tokens. That hides the channels of Harmony, so these settings are refused when
-veRL loads the file; `think` and `plain` are read from their text. veRL does not say either whether a completion stopped
-by itself: an unclosed reasoning block shows a cut, a cut within the answer does not show (veRL's own overlong penalty
-sees it). The settings come from LINGOSS_REWARD (see `settings`), the request is the row's ground truth as JSON
-(`label.request_to_json`).
+veRL loads the file; `think` and `plain` are read from their text. Nor does veRL say whether a completion stopped by
+itself. Engine verl brings a reward manager that does, and gives the text as it was written (`extra_info`); without it
+an unclosed reasoning block shows a cut, a cut within the answer does not show. The settings come from LINGOSS_REWARD
+(see `settings`), the request is the row's ground truth as JSON (`label.request_to_json`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from lingoss.errors import LingossError
@@ -50,8 +51,9 @@ def compute_score(
     if isinstance(settings, Exception):
         found = verdict(settings, settings)
     else:
-        found = verdict(
-            attempt(parse, solution_str, settings.format), attempt(request_from_json, ground_truth), settings.rules
-        )
+        told = extra_info if isinstance(extra_info, Mapping) else {}
+        text, reason = told.get("text", solution_str), told.get("finish_reason")
+        given = (text, settings.format, reason if reason in ("stop", "length") else None)
+        found = verdict(attempt(parse, *given), attempt(request_from_json, ground_truth), settings.rules)
     shown = numbers(found)
     return {"score": found.reward, "acc": shown["correct"], **shown}

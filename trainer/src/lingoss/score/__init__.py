@@ -27,6 +27,7 @@ from lingoss import detect as detection
 from lingoss import languages
 from lingoss.detect import Detection, detect
 from lingoss.grade import grade
+from lingoss.score import unread
 from lingoss.score.ngrams import copied, repetition, shuffled, units
 from lingoss.score.prose import prose
 from lingoss.score.relevance import relevance
@@ -70,12 +71,16 @@ class Rules:
 
 DEFAULT = Rules()
 
+# Rewards lie on a grid that float32 adds up without rounding: the mean of equal rewards is then the reward itself, where
+# an engine that divides by a deviation of nothing but rounding (OpenRLHF adds 1e-9) would learn from noise.
+_GRID = 4096
+
 TERMS = ("correctness", "language", "relevance", "prose", "repetition", "prompt_copy")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Everything that was found out about one transcript. `sum(terms.values()) == reward`, to rounding.
+    """Everything that was found out about one transcript. `sum(terms.values()) == reward`, to half of 1/4096.
 
     `repetition` and `prompt_copy`: shares that are bad; `relevance` and `prose`: shares that are good (see `score`).
     """
@@ -155,7 +160,8 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
         shuffled(trace, request.question),
     )
 
-    spoken = 1.0 if answer.label == "neutral" and graded.grade == "correct" else _language(answer, rules)
+    neutral = answer.label == "neutral" and graded.grade == "correct"
+    spoken = unread.alone(transcript.answer) if neutral else _language(answer, rules)
     if graded.grade is None:
         shown = 0.0 if answer.label == "neutral" else _weighted_letters(answer, transcript.answer)
         least = rules.neutral_ungraded
@@ -167,11 +173,12 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
         language = languages.get(request.reasoning_language).code
         about = relevance(transcript.reasoning, trace, language, request.question, said, request.gold, graded.value)
         sentences = prose(trace, language)
-        thought = _language(reasoning, rules)
+        weighted = _weighted_letters(reasoning, transcript.reasoning)
+        thought = _language(reasoning, rules) * unread.beside(transcript.reasoning, reasoning.letters, weighted)
         if transcript.aside:
             thought *= _aside(transcript, request, rules, candidates)
         if reasoning.letters < rules.reasoning_letters:
-            thought *= min(1.0, _weighted_letters(reasoning, transcript.reasoning) / rules.reasoning_letters)
+            thought *= min(1.0, weighted / rules.reasoning_letters)
 
     if graded.grade is None:  # no known answer: language and format decide
         right, kept = 0.0, rules.correctness + rules.language
@@ -209,5 +216,5 @@ def score(transcript: Transcript, request: Request, rules: Rules = DEFAULT) -> V
         relevance=about,
         prose=sentences,
         terms=terms,
-        reward=max(0.0, sum(terms.values())),
+        reward=max(0.0, round(sum(terms.values()) * _GRID) / _GRID),
     )

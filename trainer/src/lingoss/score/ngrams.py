@@ -95,6 +95,15 @@ def copied(text: str, source: str, found: Units | None = None) -> float:
     return sum(1 for gram in grams if gram in known) / len(grams)
 
 
+def shared(found: Units, other: Units) -> float:
+    """Share (0..1) of the n-grams of a text that stand in another one, and 0 where the other is too short for half of it."""
+    n = _size(found, COPIED_WORDS, COPIED_CHARACTERS)
+    if not n <= len(found) <= 2 * len(other):
+        return 0.0
+    grams, known = _grams(found, n), set(_grams(other, n))
+    return sum(1 for gram in grams if gram in known) / len(grams)
+
+
 def shuffled(found: Units, source: str) -> float:
     """Whether a text is little but words of `source`, in whatever order: a share to compare with that of `copied`."""
     if len(found) < _SHUFFLED_LEAST or _size(found, 0, 1):

@@ -17,19 +17,18 @@ from lingoss import languages
 from lingoss.detect.words import function_words, has_list, names
 from lingoss.grade import numbers, numerals, words
 from lingoss.grade.lexicon import lexicon
-from lingoss.score.ngrams import Units, units
+from lingoss.score import sums
+from lingoss.score.ngrams import Units, shared, units
 
 _ENOUGH = 1.5  # signs, where the question has two numbers or more; one where it has only one
 _STEM = 0.5  # a shared word may be chance
 _CONTRADICTED = 0.5
+_HALF, _MOST = 0.5, 0.8  # share of a trace that stands in the answer; 0.15 is the most in honest traces of ours
+_ECHOED = 0.5
 _UNGRADED = 0.5
-_UNITS = (1, 7, 10, 12, 24, 60, 100, 1000, 3600)
-_GOLD = 0.5  # naming the result alone is no reasoning
+_SAID = 0.5  # naming the result, or words of the answer, is no reasoning: the answer again is no trace
 _MOST_NUMBERS = 6  # of a question, to combine; a longer table gives signs enough by itself
 _DIGITS = re.compile("\\d+(?:[.,٫'’ \u00a0\u202f]\\d+)*")
-_RESULT = re.compile("[=≈]\\s*[-−]?(\\d+(?:[.,]\\d+)*)(?!\\s*[-−+×*÷/:·])")
-_LONGEST = 40  # characters of a number; more are a flood
-_SPACES, _POINTS = " \u00a0\u202f", ".,٫"
 _PLAIN = re.compile("[-+]?[0-9]{1,30}(?:\\.[0-9]{1,30})?")
 _UNSPACED_CODES = ("zh", "ja", "ko")  # their numerals are no words between spaces
 
@@ -54,29 +53,29 @@ def relevance(
     a known answer: a number in an open question ("five tips") need not come up in the reasoning. Pure, linear.
     """
     values = _in_digits(text)
-    about = _about(values, text, found, language, question, answer, gold)
+    about = _about(values, text, found, language, question, answer, gold) * (1.0 - _ECHOED * _echo(found, answer))
     if gold is None:
         return max(about, _UNGRADED)
-    return about * _CONTRADICTED if about and _contradicts(values, text, found, language, stated) else about
+    right = stated is not None and _number(stated) == _number(gold)
+    return about * _CONTRADICTED if about and _contradicts(values, text, found, language, right, stated) else about
 
 
-def _contradicts(values: set[float], text: str, found: Units, language: str, stated: str | None) -> bool:
-    """Whether the last sum of a trace comes to something else than the answer, which stands nowhere in the trace.
+def _echo(found: Units, answer: Units) -> float:
+    """How much of a trace is the answer once more: 0 for up to half of it, 1 from most of it on."""
+    return min(1.0, max(0.0, (shared(found, answer) - _HALF) / (_MOST - _HALF)))
 
-    A rounded result or one in another unit (minutes, hours; 0.32, 32 %) is the same.
-    """
-    result = _number(stated)
-    if not result or result in values or not ("=" in text or "≈" in text):
+
+def _contradicts(values: set[float], text: str, found: Units, language: str, right: bool, stated: str | None) -> bool:
+    """Whether the sums of a trace do not lead to the answer: the last comes to something else, which stands nowhere in
+    the trace; or it is not even true, and the answer is right all the same."""
+    if "=" not in text and "≈" not in text:
         return False
-    sums = _RESULT.findall(text)
-    if not sums or any(_is_same(value, result) for value in _readings(sums[-1])):
+    if right and sums.is_false(text):
+        return True
+    result = _number(stated)
+    if not result or result in values or not sums.contradicts(text, result):
         return False
     return result not in _in_words(text, found, language)
-
-
-def _is_same(value: float, result: float) -> bool:
-    ratio = max(value / result, result / value) if value else 0.0
-    return min(abs(ratio - unit) / unit for unit in _UNITS) < 0.01
 
 
 def _about(
@@ -88,19 +87,24 @@ def _about(
         return 1.0
     result = _number(gold)
     signs = _seen(facts, values, result) + len(facts.names.intersection(found))
-    if signs < enough:
+    said = _named(facts, values, result)
+    if signs + said < enough:
         stems = _stems(found)
         signs += _STEM * len(stems & facts.stems)
-        if signs < enough and answer:
-            signs += min(1.0, _STEM * len((stems & _stems(answer)) - facts.stems))
-    if signs < enough and (spelled := _in_words(text, found, language)):
+        said = said or (_SAID if (stems & _stems(answer)) - facts.stems else 0.0)
+    if signs + said < enough and (spelled := _in_words(text, found, language)):
         signs += _seen(facts, values | spelled, result) - _seen(facts, values, result)
-    return min(1.0, signs / enough)
+        said = said or _named(facts, spelled, result)
+    return min(1.0, (signs + said) / enough)
 
 
-def _seen(facts: Facts, values: set[float], result: float | None) -> float:
-    own = len(values & facts.given) + len((values & facts.derived) - facts.given - {result})
-    return own + (_GOLD if result in values and result not in facts.given else 0.0)
+def _seen(facts: Facts, values: set[float], result: float | None) -> int:
+    """How many numbers of the question, or of a first step from them, are among these."""
+    return len(values & facts.given) + len((values & facts.derived) - facts.given - {result})
+
+
+def _named(facts: Facts, values: set[float], result: float | None) -> float:
+    return _SAID if result in values and result not in facts.given else 0.0
 
 
 @lru_cache(maxsize=4096)
@@ -148,22 +152,7 @@ def _number(gold: str | None) -> float | None:
 
 
 def _in_digits(text: str) -> set[float]:
-    return {value for token in set(_DIGITS.findall(text)) for value in _readings(token)}
-
-
-@lru_cache(maxsize=16384)
-def _readings(token: str) -> tuple[float, ...]:
-    """All values that digits and marks may mean: evidence is sought, so no reading is preferred."""
-    parts = [part for part in re.split(r"\D", token[:_LONGEST]) if part]
-    mark = token[len(parts[0])] if len(parts) > 1 else ""
-    found = {_rounded(int("".join(parts)))}
-    if len(parts) > 2 or mark in _SPACES:  # "80 15" are two numbers, "1 250" is one
-        found |= {_rounded(int(part)) for part in parts}
-    if len(parts) == 2 and mark in _POINTS:
-        found.add(round(float(f"{parts[0]}.{parts[1]}"), 6))
-    elif len(parts) > 2 and token[-len(parts[-1]) - 1] in _POINTS:
-        found.add(round(float("".join(parts[:-1]) + "." + parts[-1]), 6))
-    return tuple(found)
+    return {value for token in set(_DIGITS.findall(text)) for value in sums.readings(token)}
 
 
 def _in_words(text: str, found: Units, language: str) -> set[float]:

@@ -44,7 +44,8 @@ _PADDING_TOKENS = frozenset(_PADDING.values())
 _SPLIT = re.compile(r"(<\|(?:return|constrain|channel|start|end|message|call|startoftext|endoftext|reserved_\d{6})\|>)")
 _ENDS = ("<|end|>", "<|return|>", "<|call|>")
 _CHANNELS = ("analysis", "commentary", "final")
-_HEADER = 60  # characters; "assistant to=functions.lookup_weather commentary json" is 53 long
+_NAMES = 60  # characters; "lookup_weather json search_flights book_hotel" is 44 long
+_KNOWN = frozenset(("assistant", *_CHANNELS))
 _PROMPT_ROLES = ("system", "developer", "user")
 
 Piece = tuple[bool, str]  # (is a special token, its text)
@@ -255,7 +256,8 @@ def _is_well_formed(message: _Message, before: _Message | None) -> bool:
 
 def _read(pieces: list[Piece], finish_reason: str | None) -> Transcript:
     messages, loose = _messages(_without_padding(pieces))
-    turn = _last_turn(messages)
+    # An engine that says why it stopped hands over a completion: a prompt in it is the model's own invention.
+    turn = _last_turn(messages) if finish_reason is None else messages
     finals = [message for message in turn if message.is_part("final")]
     last = turn[-1] if turn else None
     closes = last is not None and last.is_part("final")
@@ -267,14 +269,22 @@ def _read(pieces: list[Piece], finish_reason: str | None) -> Transcript:
     answer = next(filter(None, (message.text for message in reversed(finals))), "")
     well_formed = closes and len(finals) == 1 and is_visible(answer) and not loose and not cut
     well_formed = well_formed and all(map(_is_well_formed, turn, [None, *turn]))
-    aside = "\n".join(filter(None, map(_aside, turn)))
+    aside = "\n".join(filter(None, (_headers(turn), *map(_aside, turn))))
     return Transcript("harmony", reasoning, answer, format_ok=well_formed, truncated=cut, aside=aside)
 
 
 def _aside(message: _Message) -> str:
-    """What a message holds beside reasoning and answer: its text where it is neither, and more in its header than
-    role, channel and type are long."""
-    header = "".join(" " if special else text for special, text in message.header).strip()
-    extra = header if len(header) > _HEADER else ""
+    """The text of a message that is neither reasoning nor answer; an echoed prompt is not the model's."""
     own = message.is_part("analysis") or message.is_part("final") or message.role in _PROMPT_ROLES
-    return extra if own else f"{extra}\n{message.text}".strip()
+    return "" if own else message.text
+
+
+def _headers(turn: list[_Message]) -> str:
+    """The names that the headers of a turn give beside roles and channels, each once, where they are more than a few
+    tools and types need: thinking in one long header, or word by word in many."""
+    said: dict[str, None] = {}
+    for message in turn:
+        words = " ".join(text for special, text in message.header if not special).split()
+        said |= dict.fromkeys(word.removeprefix("to=").removeprefix("functions.") for word in words)
+    names = " ".join(word for word in said if word not in _KNOWN)
+    return names if len(names) > _NAMES else ""
