@@ -12,6 +12,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -145,6 +146,68 @@ def speed() -> Iterator[Figure]:
     yield Figure("cost of ten times the text", ten / one, "times", "<= 12 (linear)", ten / one <= 12)
 
 
+def logs() -> Iterator[Figure]:
+    """The doctor on its own provoked logs and harmless lines, and on 200 MB of two ranks' logs with one failure."""
+    from lingoss.doctor.logs import diagnose
+
+    sys.path.insert(0, str(CASES.parent))
+    from doctor_phrases import HARMLESS
+
+    rows = [json.loads(line) for line in (CASES / "logs" / "own_log_cases.jsonl").open(encoding="utf-8")]
+    right = sum(diagnose([str(CASES / "logs" / row["id"])]).cause == row["cause"] for row in rows)
+    yield share("provoked failures: cause right", right, len(rows), ">= 95 %", 95.0)
+    with tempfile.TemporaryDirectory(prefix="lingoss-bench-") as folder:
+        quiet = Path(folder) / "harmless.log"
+        false = 0
+        for line in HARMLESS:
+            quiet.write_text(line + "\n", encoding="utf-8")
+            false += diagnose([str(quiet)]).cause not in ("none", "unknown")
+        yield Figure("harmless lines taken for a failure", false, f"of {len(HARMLESS)}", "0", false == 0)
+        quiet.unlink()
+        megabytes = 0.0
+        for rank in range(2):
+            file = Path(folder) / f"rank-{rank}.log"
+            with file.open("w", encoding="utf-8") as stream:
+                for step in range(600_000):
+                    at = (
+                        f"2026-05-26 {step // 36000:02d}:{step // 600 % 60:02d}:{step // 10 % 60:02d},{step % 1000:03d}"
+                    )
+                    stream.write(
+                        f"[rank{rank}]: {at} INFO step {step} {{'loss': {1 / (step + 1):.6f}, 'grad_norm': 0.5}}\n"
+                    )
+                    if step % 2 == 0:
+                        stream.write(
+                            f"node-{rank}:12:{step} [0] NCCL INFO Channel {step % 32:02d}/0 : 0[0] -> 1[1] via P2P/IPC\n"
+                        )
+                    if step % 1000 == 0:
+                        stream.write(
+                            "Traceback (most recent call last):\nConnectionResetError: [Errno 104] Connection reset\n"
+                        )
+                if rank:
+                    stream.write("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.63 GiB.\n")
+            megabytes += file.stat().st_size / 1e6
+        start = time.process_time()
+        found = diagnose([folder])
+        seconds = (time.process_time() - start) * 200 / megabytes
+        met = seconds < 20 and found.cause == "gpu-out-of-memory"
+        yield Figure("200 MB of logs read, one core", seconds, "s", "< 20, right", met)
+
+
+def conversion() -> Iterator[Figure]:
+    """A checkpoint of four ranks of gpt-oss-20b, in true shapes: verified, and converted to a PEFT adapter."""
+    script = str(ROOT / "bench" / "conversion.py")
+    for kind in ("attention", "experts"):
+        with tempfile.TemporaryDirectory(prefix="lingoss-bench-") as folder:
+            subprocess.run([sys.executable, script, "make", folder, kind], check=True)
+            done = subprocess.run(
+                [sys.executable, script, "convert", folder], check=True, stdout=subprocess.PIPE, text=True
+            )
+        found = json.loads(done.stdout)
+        name = "20B checkpoint to adapter, attention" + (" and experts" if kind == "experts" else "")
+        yield Figure(f"{name}: time", found["seconds"], "s", "< 60", found["seconds"] < 60)
+        yield Figure(f"{name}: memory", found["gigabytes"], "GB", "< 4", found["gigabytes"] < 4)
+
+
 def start_up() -> Iterator[Figure]:
     """Best of five fresh processes: what a user waits before the first word."""
     for name, code in (
@@ -173,7 +236,7 @@ def main() -> int:
     parser.add_argument("--with-tests", action="store_true", help="also time `make test`")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here too")
     arguments = parser.parse_args()
-    parts: list[Callable[[], Iterator[Figure]]] = [language, rewards, speed, start_up]
+    parts: list[Callable[[], Iterator[Figure]]] = [language, rewards, speed, logs, conversion, start_up]
     if arguments.with_tests:
         parts.append(test_suite)
     figures = []

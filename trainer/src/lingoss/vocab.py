@@ -28,10 +28,10 @@ def o200k(cache: Path) -> Path:
         LingossError: the wheel cannot be had, its file has another digest, or the cache folder cannot be written.
     """
     baked = os.environ.get(ENVIRONMENT)
-    if baked and _is_vocabulary(Path(baked) / FILE_NAME):
+    if baked and is_vocabulary(Path(baked) / FILE_NAME):
         return Path(baked) / FILE_NAME
     target = cache / f"o200k-{SHA256[:12]}" / FILE_NAME
-    if not _is_vocabulary(target):
+    if not is_vocabulary(target):
         content = _content_of_wheel()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,8 @@ def o200k(cache: Path) -> Path:
     return target
 
 
-def _is_vocabulary(path: Path) -> bool:
+def is_vocabulary(path: Path) -> bool:
+    """Is that file there, with the digest of the o200k vocabulary?"""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
     except OSError:

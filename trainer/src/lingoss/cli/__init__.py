@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from lingoss import __version__
-from lingoss.cli import evaluation, folders, guard, stages, texts
+from lingoss.cli import checkpoints, doctor, evaluation, folders, guard, stages, texts
 from lingoss.errors import LingossError
 
 DESCRIPTION = "Reasoning models that think and answer in the language they are asked for."
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"lingoss {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for room in (stages, evaluation, texts, folders, guard):
+    for room in (stages, evaluation, texts, folders, checkpoints, doctor, guard):
         room.add(commands)
     return top
 

@@ -31,7 +31,7 @@ only `question` is needed. The same command goes on where it was stopped.""",
 example:  lingoss report base sft -o page        earliest first; how to read it: docs/report.md
 
 Texts of your own: copy their rows (see `lingoss score --help`) to FOLDER/samples.jsonl, then `lingoss score FOLDER`.""",
-    "compare": "example:  lingoss compare base sft",
+    "compare": "example:  lingoss compare base sft\n          lingoss compare sft grpo --tricks        what they are: docs/reward.md",
     "gate": "example:  lingoss generate --run latest:sft --root work --prompts validation --k 8 --temperature 1 -o drawn\n"
     "          lingoss score drawn && lingoss gate drawn\n\n"
     "What each outcome means: docs/report.md. `lingoss evaluate` does all this in one.",
@@ -75,6 +75,9 @@ def add(commands: Any) -> None:
         "folders", nargs="+", type=Path, metavar="FOLDER", help=f"two or more, earliest first; each {FOLDER}"
     )
     compare.add_argument("--force", action="store_true", help="compare other prompt sets or detectors too, as unpaired")
+    compare.add_argument(
+        "--tricks", action="store_true", help="did the share of any known trick to earn reward rise? (after GRPO)"
+    )
     compare.add_argument("--json", action="store_true", help="print the figures as JSON")
 
     gate = _command(commands, "gate", _gate, "Is GRPO worth starting? From k samples of each prompt.")
@@ -235,15 +238,27 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    from itertools import combinations
+
     from lingoss.evaluate.compare import compare
+    from lingoss.evaluate.hacks import hacks
     from lingoss.evaluate.report import terminal
 
-    found = compare(_read(arguments.folders), force=arguments.force)
+    runs = _read(arguments.folders)
+    found = compare(runs, force=arguments.force)
+    tricks = [hacks(*sides) for sides in combinations(runs, 2)] if arguments.tricks else []
     if arguments.json:
-        print(json.dumps([one.to_dict() for one in found], indent=2))
+        shown = [one.to_dict() for one in found]
+        print(
+            json.dumps(
+                {"comparisons": shown, "tricks": [one.to_dict() for one in tricks]} if tricks else shown, indent=2
+            )
+        )
         return 0
     for comparison in found:
         _console().print(terminal.comparison(comparison))
+    for one in tricks:
+        _console().print(terminal.tricks(one))
     return 0
 
 

@@ -4,6 +4,7 @@
 import argparse
 import ast
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -115,12 +116,47 @@ def _stage(arguments: argparse.Namespace) -> int:
         print(plan, end="")
         return 0
     options = {name: value for name in ("part", "wait") if (value := getattr(arguments, name, None)) is not None}
+    speaks = os.environ.get("RANK", "0") == "0"  # one of the processes of a torchrun
+    if speaks:
+        _tell(arguments.stage, arguments.config, options.get("part"))
     try:
-        room.run(settings, **options)
+        result = room.run(settings, **options)
     except TemporaryError as error:
         print(f"lingoss {arguments.stage}: {error}", file=sys.stderr)
         return 1
+    if speaks and (following := _following(arguments.stage, options.get("part"), result)):
+        print(f"next: {_command(following, settings.root)}", flush=True)
     return 0
+
+
+def _tell(stage: str, file: Path | None, part: str | None) -> None:
+    """The head of a log: what runs here, why, and by which settings."""
+    what = f"lingoss {stage}: {STAGES[stage][1]}"
+    told = f"settings: {file or 'the defaults'}, and --set; all of them resolved: config.json in the run's folder"
+    if part:
+        told = f"part {part}: {_parts(STAGES[stage][0])[part]}\n{told}"
+    print(f"{what}\n{told}", flush=True)  # a refusal stays the only line on standard error
+
+
+def _following(stage: str, part: str | None, result: Any) -> str | None:
+    """The stage that comes after this one; None when this was not all of it."""
+    if result is None:
+        return None
+    if stage == "prepare":
+        return None if part == "fetch" else "sft"
+    if stage in ("sft", "grpo"):
+        return "evaluate" if result.done else None
+    if part in (None, "report"):
+        done = result.done_record()
+        return "grpo" if done.get("gate") == "viable" and "accept" not in done else "serve"
+    return None
+
+
+def _command(stage: str, root: Path) -> str:
+    """How a stage is begun from here: a pod's owner does it by Helm."""
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return f"helm upgrade RELEASE charts/lingoss --reset-then-reuse-values --set global.stage={stage}"
+    return f"lingoss {stage} --set root={root}"
 
 
 def _demo(arguments: argparse.Namespace) -> int:
