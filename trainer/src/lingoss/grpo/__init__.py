@@ -4,6 +4,8 @@
 Reading order: `stage` (run), `setting` (inputs and the gate), `prompts` (which prompt when), `rollout` (how completions
 are drawn), `draws` (drawn, scored, drawn again), `trainer` (TRL's loop with these), `groups` and `safety` (what a step
 tells and when to stop), `choose` (which checkpoint becomes the adapter), `planning` (the same without training).
+Engines openrlhf and verl train with their own commands on a Ray cluster: `ray/` is what they share, docs/engines.md
+says which is for what.
 """
 
 from lingoss.config import GrpoConfig
@@ -23,7 +25,12 @@ def run(config: GrpoConfig, part: str | None = None) -> RunInfo | None:
         LingossError: as `stage.run`; an engine that is not there; an unknown part.
     """
     if config.engine != "trl":
-        raise LingossError(f"engine {config.engine} is not built into this version: set engine=trl")
+        if part is not None:
+            raise LingossError(f"--part {part}: engine {config.engine} has no parts, Ray deals out its work")
+        from lingoss.grpo.engines import engine
+        from lingoss.grpo.ray.stage import run as train_on_ray
+
+        return train_on_ray(config, engine(config.engine))
     if part == "rollout":
         from lingoss.grpo.serving import serve_rollout
 

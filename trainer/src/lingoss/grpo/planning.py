@@ -25,11 +25,21 @@ def plan(config: GrpoConfig) -> dict[str, Any]:
         prompts = training_plan(config)
         return {"parent": str(missing), **_prompts(config, prompts.rows, prompts.validation, prompts.counts)}
     size, prompts = setting.size, setting.prompts
-    return {
+    common = {
         "parent": setting.sft.name,
         "base": setting.base.hub_id,
         **_folder(setting),
         "gate": _gate(setting),
+    }
+    if config.engine != "trl":
+        from lingoss.grpo.engines import engine
+        from lingoss.grpo.ray.stage import plan as plan_on_ray
+
+        rest = plan_on_ray(config, setting, engine(config.engine))
+        told = _prompts(config, prompts.rows, prompts.validation, prompts.counts)
+        return {**common, **told, "completion_length": setting.completion_length, **rest}
+    return {
+        **common,
         "starts": _starts(setting),
         "adapter": {
             "tensors": len(setting.adapter_shapes),

@@ -8,6 +8,7 @@ from families of its own. `heldout`, on which the result is accepted or not, is 
 import functools
 import hashlib
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -126,7 +127,7 @@ def tell(plan: Plan) -> None:
     """Print the languages of the rows before anything is trained on them; rows without a known answer apart."""
     from rich.console import Console
 
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 160)  # a log: no column of a table is cut
     graded = [row for row in plan.rows if row.gold is not None]
     ungraded = [row for row in plan.rows if row.gold is None]
     for title, rows in (

@@ -54,8 +54,11 @@ class Setting:
 
     @cached_property
     def adapter_shapes(self) -> Shapes:
-        """Tensors of the adapter: those that SFT trained."""
-        return tensor_shapes(self.adapter / WEIGHTS)
+        """Tensors of the adapter: those that SFT trained. Raises LingossError for a damaged file."""
+        try:
+            return tensor_shapes(self.adapter / WEIGHTS)
+        except LingossError as error:
+            raise LingossError(f"the adapter of {self.sft.name} is damaged ({error}): take another SFT run") from None
 
     @cached_property
     def size(self) -> CheckpointSize:
@@ -69,8 +72,9 @@ class Setting:
 
     @property
     def kept_checkpoints(self) -> int:
-        """Checkpoints on disk between two saves: the newest, and the best by validation if it is older."""
-        return self.config.checkpoint.keep + 1
+        """Most checkpoints on disk at once: `keep`, but at least the newest and the one being written; and the best by
+        validation if it is older."""
+        return max(self.config.checkpoint.keep, 2) + 1
 
     def is_candidate(self, step: int) -> bool:
         """Whether the checkpoint of this step may become the adapter. Decided by fields that name the run alone, so
@@ -109,6 +113,10 @@ class Setting:
                 f"rollout.tensor_parallel={several} with rollout.mode=colocate needs as many training processes, and "
                 "engine trl trains in one for now: set rollout.tensor_parallel=1, or rollout.mode=server"
             )
+        self.require_gate()
+
+    def require_gate(self) -> None:
+        """Raise LingossError where the gate does not say that GRPO is worth it, unless `gate.force`."""
         against = objection(self.sft.name, self.gate)
         if against and not self.config.gate.force:
             command = "" if self.gate else f" (lingoss evaluate --set root={self.config.root})"

@@ -62,7 +62,7 @@ def _work(setting: Setting, folder: runs.RunFolder, stop: StopRequest) -> None:
     tokenizer = load_tokenizer(setting.base.model)
     encoded = setting.encode(tokenizer)
     note("lengths", {"completion": setting.completion_length, "sequence": encoded.model_length})
-    store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
+    store = CheckpointStore(folder.checkpoints, config.checkpoint.keep, config.checkpoint.budget)
     newest, start = store.resume(setting.steps)
     course, completions = Course(config.safety), Metrics(folder.path / "completions.jsonl")
     if newest:
