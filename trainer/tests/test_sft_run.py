@@ -254,10 +254,10 @@ def test_a_full_disk_at_a_checkpoint_keeps_the_last_one(
 
     original = manifest.write_manifest
 
-    def write(folder: Path, step: int) -> None:
+    def write(folder: Path, step: int, *given: Any) -> None:
         if step == 4:
             raise OSError(errno.ENOSPC, "No space left on device")
-        original(folder, step)
+        original(folder, step, *given)
 
     monkeypatch.setattr(store, "write_manifest", write)
     config = tiny_sft(root)

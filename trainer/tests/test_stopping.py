@@ -24,6 +24,24 @@ def test_a_signal_is_noted_and_the_handlers_come_back() -> None:
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
+def test_an_elastic_agent_s_signal_means_the_same_and_further_ones_change_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    with StopRequest() as stop:
+        for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1):
+            os.kill(os.getpid(), number)
+        assert stop
+        stop.raise_if_interrupted()
+    assert signal.getsignal(signal.SIGUSR1) == before
+    assert capsys.readouterr().err.count("stopping after this step") == 1
+    with StopRequest(signals=[signal.SIGTERM], tell=False) as stop:  # another's handler for SIGUSR1 stays
+        assert signal.getsignal(signal.SIGUSR1) == before
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop
+    assert capsys.readouterr().err == ""
+
+
 def test_a_second_ctrl_c_does_not_wait() -> None:
     with StopRequest() as stop:
         os.kill(os.getpid(), signal.SIGINT)

@@ -2,15 +2,32 @@
 """Progress of long work, in one place: a bar on a terminal, one JSON line for each report anywhere else."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
+
+LOG_SECONDS = 10.0
+"""Seconds between lines of a log about bytes; a terminal's bar moves twice a second."""
+
+AGENT = "HYPERPOD_ELASTICAGENT_SOCKET_SERVER_PATH"
+"""Set in processes that HyperPod's agent starts. It judges a node by rules on the standard output of its first one."""
+
+
+def agent_listens() -> bool:
+    """Whether HyperPod's agent reads the standard output of this process, if it is the first one of its node."""
+    return AGENT in os.environ
+
+
+def log_stream() -> TextIO:
+    """Where logs go: standard error, for standard output belongs to results; but HyperPod's agent reads that alone."""
+    return sys.stdout if agent_listens() else sys.stderr
 
 
 class Progress:
-    """Reports how far a task is, on standard error: standard output belongs to results.
+    """Reports how far a task is, to `log_stream`.
 
     Use as a context manager and call `advance` for each finished piece, with the facts worth showing:
 
@@ -20,7 +37,7 @@ class Progress:
 
     def __init__(self, task: str, total: int, unit: str, done: int = 0, stream: TextIO | None = None) -> None:
         self._task, self._total, self._unit, self._done = task, total, unit, done
-        self._stream = stream or sys.stderr
+        self._stream = stream or log_stream()
         self._bar: Any = None
         self._start = time.monotonic()
 
@@ -72,12 +89,46 @@ class Progress:
             self._bar.stop()
 
 
+class Bytes:
+    """Progress of bytes, in megabytes; reports at most every ten seconds, so that a log stays readable.
+
+    Use as a context manager and call it with each number of bytes that is done.
+    """
+
+    def __init__(self, task: str, size: int) -> None:
+        self._progress = Progress(task, size // 1_000_000, "MB")
+        self._every = 0.5 if sys.stderr.isatty() else LOG_SECONDS
+        self._waiting, self._told = 0, time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.__enter__()
+        return self
+
+    def __call__(self, count: int) -> None:
+        """`count` more bytes are done."""
+        self._waiting += count
+        if time.monotonic() - self._told >= self._every:
+            self._tell()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tell()
+        self._progress.__exit__(kind, error, trace)
+
+    def _tell(self) -> None:
+        megabytes, self._waiting = divmod(self._waiting, 1_000_000)
+        self._told = time.monotonic()
+        self._progress.advance(megabytes)
+
+
 def note(task: str, facts: Mapping[str, object]) -> None:
     """One line of the log beside the progress: readable on a terminal, JSON elsewhere."""
-    if sys.stderr.isatty():
-        print(f"{task}: " + ", ".join(f"{key} {value}" for key, value in facts.items()), file=sys.stderr)
+    stream = log_stream()
+    if stream.isatty():
+        print(f"{task}: " + ", ".join(f"{key} {value}" for key, value in facts.items()), file=stream)
     else:
-        print(json.dumps({"task": task, **facts}, ensure_ascii=False), file=sys.stderr, flush=True)
+        print(json.dumps({"task": task, **facts}, ensure_ascii=False), file=stream, flush=True)
 
 
 def _short(value: object) -> str:

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT-0
 """The adapter of a run as PEFT knows it, and as it is written at the end."""
 
-from pathlib import Path
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from lingoss.checkpoints import save_adapter
 from lingoss.checkpoints.adapter import EXPERTS
-from lingoss.checkpoints.tensors import Shapes
 from lingoss.config import SftConfig
 
 if TYPE_CHECKING:
@@ -28,19 +26,27 @@ def lora_config(config: SftConfig) -> "LoraConfig":
     )
 
 
-def save_trained_adapter(model: Any, target: Path, hub_id: str, revision: str | None, expected: Shapes) -> None:
-    """Write the adapter of `model`, naming its base as the hub does and not as a path of this machine.
-
-    Raises:
-        LingossError: its tensors are not the `expected` ones or not finite.
-    """
+def trained_weights(model: Any) -> dict[str, Any]:
+    """The adapter's tensors by PEFT's names, whole and on the CPU. Where ranks share them out, every rank calls it."""
     from peft import get_peft_model_state_dict
+    from torch.distributed.tensor import DTensor
 
-    weights = {name: tensor.detach().cpu() for name, tensor in get_peft_model_state_dict(model).items()}
-    save_adapter(target, weights, adapter_config(model, hub_id, revision), expected)
+    if not any(isinstance(weight, DTensor) for weight in model.parameters()):
+        return {name: tensor.detach().cpu() for name, tensor in get_peft_model_state_dict(model).items()}
+    from lingoss.checkpoints.training import trained
+
+    return {name: weight.detach().full_tensor().cpu() for name, weight in trained(model).items()}
 
 
 def adapter_config(model: Any, hub_id: str, revision: str | None) -> dict[str, Any]:
     """PEFT's configuration of the trained adapter, naming its base as the hub does."""
     described: dict[str, Any] = model.peft_config["default"].to_dict()
     return described | {"base_model_name_or_path": hub_id, "revision": revision, "inference_mode": True}
+
+
+def plain_config(described: dict[str, Any]) -> dict[str, Any]:
+    """`adapter_config` as JSON values, for a checkpoint's documents."""
+    return {
+        key: sorted(value) if isinstance(value, set) else value.value if isinstance(value, Enum) else value
+        for key, value in described.items()
+    }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT-0
-"""What `run` would do, told without loading a model: rows, languages, tokens, steps, epochs, disk."""
+"""What `run` would do, told without loading a model: rows, languages, tokens, steps, epochs, disk, memory."""
 
 from typing import Any
 
@@ -7,8 +7,11 @@ from lingoss import runs
 from lingoss.config import SftConfig
 from lingoss.errors import LingossError
 from lingoss.sft.examples import build_mix
+from lingoss.sft.memory import GIB
 from lingoss.sft.order import total_steps
+from lingoss.sft.parallel import Room
 from lingoss.sft.setting import Setting, context_length, examples_seen, resolve
+from lingoss.sft.share import processes
 
 _CHARACTERS_PER_TOKEN = 2.5  # of European text in SmolLM2's vocabulary, measured on the built-in families
 
@@ -30,13 +33,16 @@ def plan(config: SftConfig) -> dict[str, Any]:
         characters = sum(len(row.question) + len(row.reasoning) + len(row.answer) + 200 for row in mix.examples)
         tokens = {"tokens": int(characters / _CHARACTERS_PER_TOKEN), "counted": "estimate, before prepare"}
         return {"parent": str(missing), **_rows(config, mix.examples, mix.counts, steps, seen), "data": tokens}
+    counted = _tokens(setting)
     return {
         "parent": setting.base.run,
         "base": setting.base.hub_id,
         **_folder(setting),
         **_rows(config, setting.mix.examples, setting.mix.counts, setting.steps, setting.trained_examples),
-        "data": _tokens(setting),
+        "data": counted,
         "adapter_parameters": setting.size.parameters,
+        "processes": processes(config.global_batch),
+        "memory_of_a_card": _memory(setting, counted["longest"]),
         "disk": {
             "needed": runs.gigabytes(setting.size.needed(config.checkpoint.keep)),
             "one_checkpoint": runs.gigabytes(setting.size.checkpoint),
@@ -62,6 +68,23 @@ def _rows(config: SftConfig, examples: Any, counts: dict[str, int], steps: int, 
         "epochs": round(seen / table.total, 3),
         "examples_seen": seen,
     }
+
+
+def _memory(setting: Setting, length: int) -> dict[str, Any]:
+    """By layout; refuses a config that no number of processes can train on a card of `card_gib`."""
+    config = setting.config
+    card = None if config.card_gib is None else int(config.card_gib * GIB)
+    room = Room(setting, length, card)
+    told = room.table()
+    if card is not None:
+        numbers = processes(config.global_batch)
+        if config.parallelism == "single" or numbers == [1]:
+            room.choose(1, launched=False)
+        elif config.parallelism == "ddp":
+            room.choose(numbers[1], launched=True)
+        else:
+            room.choose(numbers[-1], launched=True)
+    return told
 
 
 def _tokens(setting: Setting) -> dict[str, Any]:

@@ -23,6 +23,8 @@ class NonFiniteError(LingossError):
 class Saving:
     """Mixed into a trainer of TRL, before it in the order of bases. `store` takes the checkpoints."""
 
+    checks_each_loss = True
+
     def __init__(self, *args: Any, store: CheckpointStore, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._store = store
@@ -31,7 +33,7 @@ class Saving:
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """As TRL's, but a loss that is not finite ends the run before it reaches the weights."""
         loss: torch.Tensor = super().training_step(*args, **kwargs)  # type: ignore[misc]
-        if not bool(torch.isfinite(loss)):
+        if self.checks_each_loss and not bool(torch.isfinite(loss)):
             raise NonFiniteError(_not_finite("loss", float(loss), self.state.global_step + 1))  # type: ignore[attr-defined]
         return loss
 
@@ -53,7 +55,8 @@ class Saving:
         Only the adapter that is trained: a frozen reference beside it is the parent's and is read from there.
         """
         trainer: Any = self
-        trainer.model.save_pretrained(folder, selected_adapters=["default"])
+        # Embeddings are never trained; "auto" would look for the base model's config at the Hub, and warn.
+        trainer.model.save_pretrained(folder, selected_adapters=["default"], save_embedding_layers=False)
         (folder / "README.md").unlink(missing_ok=True)  # PEFT's empty model card
         trainer._save_optimizer_and_scheduler(str(folder))
         trainer._save_scaler(str(folder))
