@@ -73,3 +73,36 @@ def test_what_may_work_in_a_moment_exits_with_1(
     monkeypatch.setattr(importlib.import_module(stages.STAGES["prepare"][0]), "run", run)
     assert main(["prepare", "--set", f"root={tmp_path}"]) == 1
     assert capsys.readouterr().err == "lingoss prepare: the network is away\n"
+
+
+def test_a_stage_tells_what_runs_and_what_comes_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Ended:
+        done = True
+
+        def done_record(self) -> dict[str, str]:
+            return records.pop(0)
+
+    records = [{"gate": "viable"}, {"gate": "viable", "accept": "keep"}, {"gate": "saturated"}]
+    for stage in ("prepare", "sft", "evaluate"):
+        module = importlib.import_module(stages.STAGES[stage][0])
+        monkeypatch.setattr(module, "run", lambda *_, **__: Ended())
+
+    def told(*arguments: str) -> list[str]:
+        assert main([*arguments, "--set", f"root={tmp_path}"]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    lines = told("prepare")
+    assert lines[0] == f"lingoss prepare: {stages.STAGES['prepare'][1]}"
+    assert lines[-1] == f"next: lingoss sft --set root={tmp_path}"
+    assert [told("evaluate", "--part", "report")[-1].split()[2] for _ in range(3)] == ["grpo", "serve", "serve"]
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    assert told("sft")[-1].endswith("charts/lingoss --reset-then-reuse-values --set global.stage=evaluate")
+    assert not any(line.startswith("next") for line in told("evaluate", "--part", "generate"))
+    monkeypatch.setenv("RANK", "1")
+    assert told("sft") == []
+    monkeypatch.setattr(Ended, "done", False)
+    monkeypatch.setenv("RANK", "0")
+    assert not any(line.startswith("next") for line in told("sft"))

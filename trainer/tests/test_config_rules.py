@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """Rules over several fields: each refusal says what to do, and doing it helps."""
 
+import re
 from dataclasses import fields
 
 import pytest
@@ -103,6 +104,19 @@ RULES = [
     ),
     (
         "grpo",
+        ["engine=openrlhf", "loss_type=dr_grpo"],
+        "knows no division by constants: set loss_type=dapo",
+        ["engine=verl", "loss_type=dr_grpo"],
+    ),
+    (
+        "grpo",
+        ["engine=verl", "dynamic_sampling=true"],
+        "set dynamic_sampling=false or engine=trl",
+        ["engine=trl", "dynamic_sampling=true"],
+    ),
+    ("grpo", ["trust_remote_code=true"], "set trust_remote_code=false", ["trust_remote_code=true", "engine=verl"]),
+    (
+        "grpo",
         ["rollout.mode=server"],
         "set rollout.server_url=http://host:port",
         ["rollout.mode=server", "rollout.server_url=http://h:8000"],
@@ -191,3 +205,17 @@ def test_reward_weights_are_those_of_the_score() -> None:
         config.load("grpo", None, ["reward.language=much"])
     properties = config.schema("grpo")["properties"]["reward"]["properties"]
     assert {name: entry["default"] for name, entry in properties.items()} == default
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("{correctness: -1}", "correctness = -1 must not be negative"),
+        ("{share_floor: 0.95}", "share_floor = 0.95 must be less than share_full = 0.9"),
+        ("{copy_tolerated: 0.8}", "copy_tolerated = 0.8 must be less than copy_ruinous = 0.8"),
+        ("{correctness: 0, language: 0}", "no completion could earn anything"),
+    ],
+)
+def test_reward_weights_that_would_turn_the_reward_around(value: str, said: str) -> None:
+    with pytest.raises(LingossError, match=re.escape(said)):
+        config.load("grpo", None, [f"reward={value}"])

@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -321,7 +322,7 @@ def test_a_missing_gate_is_told_with_the_command(tiny_llama: Path, tmp_path: Pat
     ("changes", "environment", "told"),
     [
         ({"format": "plain"}, {}, r"was trained with format=think, not plain: set format=think"),
-        ({"engine": "verl", "rollout": {"mode": "colocate"}}, {}, r"engine verl is not built into this version"),
+        ({"engine": "verl", "rollout": {"mode": "colocate"}}, {}, r"LINGOSS_TRAINER_NODES is not set"),
         ({}, {"WORLD_SIZE": "4"}, r"trains in one process for now, and 4 were started"),
         ({"rollout": {"mode": "colocate"}}, {}, r"rollout\.mode=colocate needs vLLM, which is not installed"),
         ({"max_completion_length": 1000}, {}, r"more than the model's context of 1024: lower max_completion_length"),
@@ -334,6 +335,14 @@ def test_what_cannot_work_is_refused(
         monkeypatch.setenv(name, value)
     with pytest.raises(LingossError, match=told):
         run(tiny_grpo(root, run="refused", **changes))
+
+
+def test_a_damaged_adapter_is_named_with_its_run(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root, tmp_path / "root", symlinks=True)
+    (sft,) = (tmp_path / "root/runs").glob("sft-*")
+    (sft / "adapter/adapter_model.safetensors").write_bytes(b"")
+    with pytest.raises(LingossError, match=f"the adapter of {sft.name} is damaged .* take another SFT run"):
+        run(tiny_grpo(tmp_path / "root", run="damaged"))
 
 
 def test_the_plan_tells_what_a_run_will_do(root: Path) -> None:

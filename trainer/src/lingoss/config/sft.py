@@ -90,7 +90,8 @@ class Lora(Section):
     alpha: Identity[Positive] = 16.0
     """Scale of the update; it is multiplied by alpha / rank."""
     dropout: Identity[Annotated[float, Field(strict=True, ge=0, lt=1)]] = 0.0
-    """Dropout in front of the adapter. Must be 0 when experts are trained."""
+    """Dropout in front of the adapter. Must be 0 when experts are trained. What is dropped follows seed, step and
+    micro-batch, so it is the same on any number of devices whose share of the global batch per_device_batch divides."""
     target_modules: Identity[Annotated[tuple[Text, ...], Field(min_length=1)]] = ATTENTION
     """Linear layers that get an adapter. Attention alone is the default: every serving path can load it."""
     experts: Identity[Flag] = False
@@ -128,7 +129,13 @@ class SftConfig(ModelStage):
     global_batch: Identity[Count] = 16
     """Examples in one optimizer step, over all devices together, however many devices there are."""
     per_device_batch: Free[Count] = 4
-    """Examples that one device works on at once; the rest of the global batch comes by accumulation."""
+    """Most examples that one device works on at once; the rest of the global batch comes by accumulation."""
+    parallelism: Free[Literal["auto", "single", "ddp", "fsdp"]] = "auto"
+    """How processes share the work. `ddp`: each has the whole model; `fsdp`: each layer's weights are shared out (FSDP2),
+    for cards that the model does not fit. `auto` takes `ddp` where it fits, for it is faster."""
+    card_gib: Free[Positive | None] = None
+    """Memory of one card in GiB, which the run must fit by the plan that --dry-run prints. Null: what the card has, and
+    no check without one."""
     optimizer: SftOptimizer = Field(default_factory=SftOptimizer)
     """The optimizer."""
     lora: Lora = Field(default_factory=Lora)
@@ -139,6 +146,12 @@ class SftConfig(ModelStage):
     """Fixed at 0. Mixture-of-experts models add a router loss by default, which trains where nothing is to learn."""
     checkpoint: Checkpoint = Field(default_factory=Checkpoint)
     """Saves."""
+    stop_seconds: Free[Positive | None] = None
+    """Seconds that a graceful stop may take, from the signal to the end of the process, as the cluster grants them. A
+    run whose step and save take longer is refused at its start. Null: not checked."""
+    hang_seconds: Free[Positive] = 900.0
+    """Seconds after which a process that makes no progress (no micro-batch, load or save ends) prints where each of its
+    threads is and ends with status 1, so that it is started again. Also the limit of any exchange between processes."""
     logging: Logging = Field(default_factory=Logging)
     """Logs."""
 

@@ -16,8 +16,8 @@ from lingoss.evaluate import power, statistics
 from lingoss.evaluate.compare import check_comparable
 from lingoss.evaluate.metrics import texts
 from lingoss.evaluate.rows import Row, ScoredRun
-from lingoss.score import DEFAULT
-from lingoss.score.ngrams import units
+from lingoss.score import DEFAULT, sums, unread
+from lingoss.score.ngrams import shared, units
 from lingoss.transcript import parse
 
 Source = Mapping[str, Any]
@@ -122,6 +122,29 @@ def _several_values(row: Source) -> bool | None:
     return None if verdict["grade"] is None else verdict["grade_rule"] in ("list", "hedge", "contradiction")
 
 
+def _number_only(row: Source) -> bool:
+    """A text that was cut before its answer has none, and is counted as cut."""
+    verdict = row["verdict"]
+    return bool(verdict["lengths"]["answer_characters"]) and verdict["answer"].get("label") == "neutral"
+
+
+def _answer_again(row: Source) -> bool | None:
+    reasoning, answer = map(units, texts(row))
+    return _none_if_plain(row, "reasoning", shared(reasoning, answer) > _HALF)
+
+
+def _false_sum(row: Source) -> bool | None:
+    if row["verdict"]["grade"] is None:
+        return None
+    shown = row["verdict"]["grade"] == "correct" and sums.is_false(texts(row)[0])
+    return _none_if_plain(row, "reasoning", shown)
+
+
+def _unread(row: Source) -> bool | None:
+    read = row["verdict"]["lengths"]["reasoning_letters"]
+    return _none_if_plain(row, "reasoning", unread.beside(texts(row)[0], read, read) < _HALF)
+
+
 def _aside(row: Source) -> bool | None:
     if row.get("format") != "harmony":
         return None
@@ -141,10 +164,13 @@ KINDS = (
     Kind("short_reasoning", "there is no reasoning, or hardly any words of it", _short_reasoning),
     Kind("irrelevant_reasoning", "the reasoning does not speak about the question", _below_half("relevance")),
     Kind("no_prose", "the reasoning is a list or a string of words", _below_half("prose")),
+    Kind("answer_again", "the reasoning is the answer once more", _answer_again),
+    Kind("false_sum", "the answer is right and the last sum before it is wrong", _false_sum),
+    Kind("unread", "most letters of the reasoning are code, formulas or ciphers", _unread),
     Kind("aside", "there is text beside reasoning and answer", _aside),
     Kind("several_values", "the answer states several values", _several_values),
     Kind("no_value", "the answer states no value: a refusal, an evasion, talk", _no_value),
-    Kind("number_only", "the answer is a number without words", _of("answer", "label", "neutral")),
+    Kind("number_only", "the answer is a number without words", _number_only),
     Kind("truncated", "the text was cut", lambda row: bool(row["verdict"]["truncated"])),
     Kind(
         "malformed",

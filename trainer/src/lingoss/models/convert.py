@@ -80,12 +80,7 @@ def convert_folder(source: Path, target: Path, dtype: str, report: Callable[[int
     """
     tensors = shards.stored_tensors(source)
     specs = converted({name: tensor.spec for name, tensor in tensors.items()}, dtype)
-    config = _plain_config(source / "config.json", dtype)
-    target.mkdir(parents=True, exist_ok=True)
-    for path in sorted(source.iterdir()):
-        if is_model_file(path.name) and path.suffix != ".safetensors" and path.name not in ("config.json", INDEX):
-            shutil.copyfile(path, target / path.name)
-    (target / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    copy_surroundings(source, target, dtype)
     files = shards.in_shards(specs, SHARD)
     for file, held in files.items():
         if shards.is_complete(target / file, held):
@@ -94,6 +89,20 @@ def convert_folder(source: Path, target: Path, dtype: str, report: Callable[[int
             shards.write(target / file, held, _pieces(tensors, held, report))
     if len(files) > 1:
         (target / INDEX).write_text(shards.index(files), encoding="utf-8")
+
+
+def copy_surroundings(source: Path, target: Path, dtype: str) -> None:
+    """What lies beside a model's weights to `target`: tokenizer, template, and the configuration, of number format `dtype`.
+
+    Raises:
+        LingossError: the configuration is missing or damaged, or of a model quantised in a way other than MXFP4.
+    """
+    config = _plain_config(source / "config.json", dtype)
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.iterdir()):
+        if is_model_file(path.name) and path.suffix != ".safetensors" and path.name not in ("config.json", INDEX):
+            shutil.copyfile(path, target / path.name)
+    (target / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _plain_config(path: Path, dtype: str) -> dict[str, Any]:
@@ -115,13 +124,14 @@ def _pieces(
     tensors: Mapping[str, Stored], specs: Mapping[str, Spec], report: Callable[[int], None]
 ) -> Iterator[npt.NDArray[Any]]:
     for name, spec in specs.items():
-        pieces = _cast(tensors[name], spec) if name in tensors else _unpack(tensors, name, spec)
+        pieces = cast(tensors[name], spec) if name in tensors else _unpack(tensors, name, spec)
         for piece in pieces:
             yield piece
             report(piece.nbytes)
 
 
-def _cast(tensor: Stored, spec: Spec) -> Iterator[npt.NDArray[Any]]:
+def cast(tensor: Stored, spec: Spec) -> Iterator[npt.NDArray[Any]]:
+    """The numbers of a tensor, piece by piece, in the number format of `spec`."""
     for first, count in shards.spans(tensor.spec.size, _PIECE):
         raw = tensor.read(first, count)
         yield raw if tensor.spec.dtype == spec.dtype else _encode(_decode(raw, tensor.spec.dtype), spec.dtype)

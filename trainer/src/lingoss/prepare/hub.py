@@ -18,7 +18,8 @@ from lingoss.config.prepare import Pinned
 from lingoss.errors import LingossError, TemporaryError
 from lingoss.models import is_model_file
 from lingoss.models.shards import Spec
-from lingoss.prepare.place import Bytes, partial_of
+from lingoss.prepare.place import partial_of
+from lingoss.progress import Bytes
 from lingoss.runs.files import writing
 
 Kind = Literal["model", "dataset"]

@@ -13,8 +13,9 @@ from lingoss.models.convert import convert_folder, converted, is_plain
 from lingoss.models.identity import CARD, ModelCard
 from lingoss.models.shards import Spec, total_size
 from lingoss.prepare import hub
-from lingoss.prepare.place import Bytes, appear, folder_size, gather, model_files, partial_of
+from lingoss.prepare.place import appear, folder_size, gather, model_files, partial_of
 from lingoss.prepare.sources import WHEEL, conversion, local, specs
+from lingoss.progress import Bytes
 from lingoss.runs.files import read_json, writing
 
 

@@ -3,52 +3,11 @@
 
 import os
 import shutil
-import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from lingoss.models import is_model_file
-from lingoss.progress import Progress
 from lingoss.runs.files import writing
-
-LOG_SECONDS = 10.0
-"""Seconds between lines of a log; a terminal's bar moves twice a second."""
-
-
-class Bytes:
-    """Progress of bytes, in megabytes; reports at most every ten seconds, so that a log stays readable.
-
-    Use as a context manager and call it with each number of bytes that is done.
-    """
-
-    def __init__(self, task: str, size: int) -> None:
-        self._progress = Progress(task, size // 1_000_000, "MB")
-        self._every = 0.5 if sys.stderr.isatty() else LOG_SECONDS
-        self._waiting, self._told = 0, time.monotonic()
-
-    def __enter__(self) -> Self:
-        self._progress.__enter__()
-        return self
-
-    def __call__(self, count: int) -> None:
-        """`count` more bytes are done."""
-        self._waiting += count
-        if time.monotonic() - self._told >= self._every:
-            self._tell()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._tell()
-        self._progress.__exit__(kind, error, trace)
-
-    def _tell(self) -> None:
-        megabytes, self._waiting = divmod(self._waiting, 1_000_000)
-        self._told = time.monotonic()
-        self._progress.advance(megabytes)
 
 
 def folder_size(folder: Path) -> int:

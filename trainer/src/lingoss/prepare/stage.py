@@ -15,10 +15,11 @@ from lingoss.config.prepare import Pinned
 from lingoss.errors import LingossError, TemporaryError
 from lingoss.prepare import hub
 from lingoss.prepare.model import fetch_model, place_model
-from lingoss.prepare.place import Bytes, appear, data_files, gather, partial_of
+from lingoss.prepare.place import appear, data_files, gather, partial_of
 from lingoss.prepare.preflight import check_root, check_space, make_folders
 from lingoss.prepare.result import Prepared, prepared
 from lingoss.prepare.sources import listings, local, needs, source_digest, tree_digest
+from lingoss.progress import Bytes
 from lingoss.runs.files import read_json
 
 PARTS = {

@@ -10,6 +10,9 @@ from lingoss.runs.read import RunInfo, list_runs
 
 HEADERS = ("run", "state", "step", "heartbeat", "parent", "started", "size", "note")
 
+# Who kills a process leaves no word in its run's folder; on a cluster the pod's status tells which it was.
+LOST = "killed without a word (out of memory? `kubectl describe pod`) or cut off; started again, it goes on"
+
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -49,16 +52,18 @@ def run_rows(root: Path) -> list[RunRow]:
 
 
 def _row(run: RunInfo) -> RunRow:
+    lost = run.state == "running" and not run.is_alive
+    why = [run.reason] if run.reason and run.state == "failed" else [LOST] if lost else []
     return RunRow(
         name=run.name,
-        state="lost" if run.state == "running" and not run.is_alive else run.state,
+        state="lost" if lost else run.state,
         step=run.step,
         total=run.total,
         age=run.age,
         parents=run.parents,
         started=run.started,
         size=folder_size(run.path),
-        note="; ".join((*run.problems, *([run.reason] if run.reason and run.state == "failed" else []))),
+        note="; ".join((*run.problems, *why)),
     )
 
 

@@ -49,8 +49,9 @@ def relevance(
     """Share (0..1) of the signs that an honest trace shows at least. 1 where the question offers none to look for.
 
     `text` and its units `found` are the trace in `language`, `answer` the units of the answer, `stated` the value that
-    the answer was read to state: half of the credit goes when the trace computes another one. Half is the least without
-    a known answer: a number in an open question ("five tips") need not come up in the reasoning. Pure, linear.
+    the answer was read to state: half of the credit goes when the trace computes another one or a false sum, or is only
+    the answer once more. Half is the least without a known answer: a number in an open question ("five tips") need not
+    come up in the reasoning. Pure, linear.
     """
     values = _in_digits(text)
     about = _about(values, text, found, language, question, answer, gold) * (1.0 - _ECHOED * _echo(found, answer))
@@ -86,7 +87,7 @@ def _about(
     if not enough:
         return 1.0
     result = _number(gold)
-    signs = _seen(facts, values, result) + len(facts.names.intersection(found))
+    signs: float = _seen(facts, values, result) + len(facts.names.intersection(found))
     said = _named(facts, values, result)
     if signs + said < enough:
         stems = _stems(found)

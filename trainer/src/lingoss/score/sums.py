@@ -63,7 +63,9 @@ def _agree(value: float, result: float, divided: bool) -> bool:
     if abs(value - result) < 1e-6 or is_same(abs(value), result):
         return True
     rest = abs(value - result)
-    return (divided and rest < 1.0) or any(rest % cycle == 0 for cycle in _CYCLES if result < cycle)
+    return (divided and rest < (1.0 if abs(value) >= 1.0 else 0.1)) or any(
+        rest % cycle == 0 for cycle in _CYCLES if result < cycle
+    )
 
 
 def _values(written: str) -> Iterator[float]:

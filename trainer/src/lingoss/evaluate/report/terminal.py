@@ -44,7 +44,7 @@ def build(data: ReportData) -> RenderableType:
         parts += [Text(), Text(visible(accept_sentence(data.acceptance)), style="bold")]
         parts += [_line("  ", clause) for clause in data.acceptance.get("failed", ())]
     if data.hacks:
-        parts += [Text(), _trick_table(data.hacks)]
+        parts += [Text(), tricks(data.hacks)]
     return Group(*parts)
 
 
@@ -61,7 +61,8 @@ def _trend_table(curve: Curve) -> Table:
     return table
 
 
-def _trick_table(found: Hacks) -> Table:
+def tricks(found: Hacks) -> Table:
+    """The share of each trick before and after, and the rise that so many prompts could show."""
     table = Table(title=Text(visible(f"Tricks: {found.before} → {found.after}")), title_justify="left", box=SIMPLE_HEAD)
     for column in training.TRICK_COLUMNS:
         table.add_column(column, justify="left" if column == "trick" else "right")

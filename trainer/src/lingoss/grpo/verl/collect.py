@@ -29,8 +29,8 @@ def read_shards(paths: Sequence[Path]) -> list[Mapping[str, Any]]:
     import torch.distributed.tensor
 
     try:
-        # The run's own files; DTensors are no plain weights.
-        return [torch.load(path, map_location="cpu", weights_only=False, mmap=True) for path in paths]
+        # Importing torch.distributed.tensor has put DTensors among what a load of weights alone may make.
+        return [torch.load(path, map_location="cpu", weights_only=True, mmap=True) for path in paths]
     except Exception as error:  # the library raises whatever its parser met
         raise LingossError(f"{paths[0].parent} cannot be read: {str(error).splitlines()[0][:200]}") from error
 

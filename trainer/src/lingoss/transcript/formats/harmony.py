@@ -94,7 +94,8 @@ class _Message:
 
 
 def parse(text: str, finish_reason: str | None = None) -> Transcript:
-    """Read a completion from its text; it starts after `<|start|>assistant`, or with a whole echoed prompt.
+    """Read a completion from its text; it starts after `<|start|>assistant`, or, where no `finish_reason` is given, with
+    a whole echoed prompt: an engine that gives one hands over a completion, whose system or user messages are invented.
 
     Truncated unless the turn reached `<|return|>` or `<|call|>`, or its last token closes the final message.
     Engines may drop the stop token from the text: with `finish_reason` "stop", a text that ends inside an open final
