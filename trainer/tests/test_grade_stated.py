@@ -341,3 +341,30 @@ def test_hedges_in_any_order(language: str) -> None:
         for order in itertools.permutations(values):
             answer = template.format(*order)
             assert grade(answer, "80", language, TRAIN).grade != "correct", answer
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "gold"),
+    [
+        ("correct", "<b>68</b>", "68"),
+        ("correct", "80 - 12 => 68", "68"),
+        ("correct", "-> 68 euros", "68"),
+        ("correct", "> Elle coûte 68 euros.", "68"),
+        ("correct", "> 68 euros", "68"),
+        ("correct", "90 > 84, donc la plus chère coûte 90 euros.", "90"),
+        ("correct", "n ≥ 68, so the smallest number is 68.", "68"),
+        ("correct", "Elle coûte 68 euros <!-- calculé --> en tout.", "68"),
+        ("correct", "$2^{10}$", "1024"),
+        ("correct", "$6.8 \\times 10^{1}$ euros", "68"),
+        ("correct", "$\\sqrt{49}$", "7"),
+        ("unparsed", "n ≥ 68", "68"),
+        ("unparsed", "the price < 68", "68"),
+        ("unparsed", "$80 - 12^1$", "68"),
+        ("incorrect", "Elle coûte 70 euros. <!-- 68 -->", "68"),
+        ("correct", "Yes, they fit in.", "yes"),
+        ("correct", "No, one is left, so no.", "no"),
+        ("incorrect", "Yes, if they hurry, otherwise no.", "yes"),
+    ],
+)
+def test_bounds_comments_and_sums_not_done(expected: str, answer: str, gold: str) -> None:
+    assert grade(answer, gold, "fr" if "coûte" in answer else "en").grade == expected
