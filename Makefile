@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT-0
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-engine test-cluster test-all search golden lint bench lock lock-engine lock-images docs tools operators clean
+.PHONY: help env demo test test-engine test-elastic test-cluster test-e2e test-all search golden lint bench lock lock-engine lock-images build-images push-images docs tools operators clean
 VENV := .venv/bin
+IMAGE_OPTIONS = $(if $(IMAGE),--image "$(IMAGE)") $(if $(REGISTRY),--registry "$(REGISTRY)") $(if $(TAG),--tag "$(TAG)") \
+  $(if $(PLATFORM),--platform "$(PLATFORM)") $(if $(FLAGS),--flags="$(FLAGS)")
 
 help: ## Print these targets
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -15,16 +17,23 @@ demo: env ## The whole pipeline on a real 135M model: no GPU, no cluster, no tok
 test: env ## Lint, types, and all tests that need no cluster
 	@$(MAKE) --no-print-directory lint
 	@cd trainer && ../$(VENV)/python -m pytest -q -n auto $(ARGS)
-	@$(VENV)/python -m pytest -q -n auto -c tests/pytest.ini --rootdir tests tests/render $(ARGS)
+	@$(VENV)/python -m pytest -q -n auto -c tests/pytest.ini --rootdir tests -m "not full" tests/render tests/images $(ARGS)
 
 test-engine: env ## GRPO against the real vLLM on a CPU, in an environment of its own (Linux; 3 to 5 minutes)
 	@engine=$$(tests/engine/env.sh) && PYTHONPATH=trainer/src "$$engine/bin/python" -m pytest -q -c tests/pytest.ini --rootdir tests tests/engine $(ARGS)
 
+test-elastic: env ## Elastic training by real hyperpodrun and torchrun, faults and all (Linux; about 8 minutes)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/elastic $(ARGS)
+
 test-cluster: env ## The chart on a real API server: two layouts whole, the others scheduling only (Debian, root, go)
 	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster -m "not full" $(ARGS)
 
-test-all: test test-engine ## Everything, every layout whole; takes long
+test-e2e: env ## The whole pipeline in pods that really run, by a real kubelet (Debian, root, go; about 15 minutes)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests --durations 0 tests/e2e -m "not full" $(ARGS)
+
+test-all: test test-engine test-elastic ## Everything, every layout whole, images and faults in real pods; takes long
 	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/harness tests/cluster $(ARGS)
+	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests tests/e2e tests/images -m "full or not full" $(ARGS)
 
 search: env ## Look for examples that break a property test: random ones, 1,000 of each (slow; a find becomes an @example)
 	@cd trainer && HYPOTHESIS_PROFILE=search ../$(VENV)/python -m pytest -q -n auto -m hypothesis $(ARGS)
@@ -38,14 +47,15 @@ tools: env ## Build what test-cluster needs (Kubernetes, operators; once, 15 to 
 lint: env ## ruff (lint and format), import rules, types, Dockerfiles, shell
 	@$(VENV)/ruff check . && $(VENV)/ruff format --check .
 	@cd trainer && ../$(VENV)/lint-imports --no-cache && ../$(VENV)/mypy
-	@cd tests && MYPYPATH=.:../charts:../trainer/src ../$(VENV)/mypy --config-file ../trainer/pyproject.toml --explicit-package-bases ../charts/values.py harness cluster engine
-	@$(VENV)/hadolint images/*/Dockerfile && $(VENV)/shellcheck .ci/run trainer/env.sh tests/engine/env.sh operators/*.sh
+	@cd tests && MYPYPATH=.:../charts:../trainer/src:../images ../$(VENV)/mypy --config-file ../trainer/pyproject.toml --explicit-package-bases ../charts/values.py harness cluster engine elastic e2e images ../images/*.py
+	@$(VENV)/hadolint images/*/Dockerfile && $(VENV)/shellcheck .ci/run trainer/env.sh tests/engine/env.sh operators/*.sh images/*.sh images/toolbox/*.sh
 
 bench: env ## Measure each figure that the project promises and print it beside its bar
 	@$(VENV)/python bench/bench.py $(ARGS)
 
-docs: env ## Rewrite what is generated: docs/configuration.md, the chart's schema and values tables
+docs: env ## Rewrite what is generated: docs/configuration.md, docs/troubleshooting.md, the chart's schema and values tables
 	@$(VENV)/python -m lingoss.config > docs/configuration.md
+	@$(VENV)/python -m lingoss.doctor.page > docs/troubleshooting.md
 	@$(VENV)/python charts/values.py
 
 lock: ## Resolve the locks again from trainer/pyproject.toml
@@ -60,13 +70,14 @@ lock-engine: ## Resolve tests/engine/requirements.lock again, as near as can be 
 	@cd tests/engine && ../../$(VENV)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
 	  --override overrides.txt --extra hub --extra train --custom-compile-command "make lock-engine" ../../trainer/pyproject.toml requirements.in -o requirements.lock
 
-lock-images: ## Resolve the images' locks again, within the versions of trainer/requirements.lock
-	@echo "# Everything of the toolbox image, without torch. Made by \`make lock-images\`." > images/toolbox/requirements.lock
-	@cd trainer && ../$(VENV)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
-	  --extra hub --constraints requirements.lock pyproject.toml >> ../images/toolbox/requirements.lock
-	@echo "# What builds the package inside an image; never part of one. Made by \`make lock-images\`." > images/toolbox/build.lock
-	@echo "hatchling" | $(VENV)/uv pip compile --quiet --no-header --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
-	  --constraints trainer/requirements.lock - >> images/toolbox/build.lock
+lock-images: ## Resolve the images' locks again, and pin base images and EFA's archive where they can be reached
+	@$(VENV)/python images/lock.py && $(VENV)/python images/pins.py
+
+build-images: ## Build toolbox and trainer with docker buildx, podman or buildah (IMAGE=all REGISTRY= TAG= PLATFORM= FLAGS=)
+	@python3 images/build.py build $(IMAGE_OPTIONS)
+
+push-images: ## Build, push to REGISTRY, and write the digests into values/images.yaml (IMAGE= TAG= PLATFORM= FLAGS=)
+	@python3 images/build.py push $(IMAGE_OPTIONS)
 
 operators: ## Install what the chart expects on a cluster: KubeRay; with KUEUE=1 Kueue too (their own releases)
 	@operators/install.sh

@@ -230,7 +230,11 @@ class Release:
         def left() -> list[str]:
             found = []
             for version, kind in kinds:
-                for thing in self.api.list(version, kind, self.namespace):
+                try:
+                    things = self.api.list(version, kind, self.namespace)
+                except LookupError:  # not installed on this cluster
+                    continue
+                for thing in things:
                     name = thing["metadata"]["name"]
                     ours = thing["metadata"].get("labels", {}).get("app.kubernetes.io/instance") == self.name
                     helm = kind == "Secret" and re.fullmatch(

@@ -346,7 +346,9 @@ def _deployment(api: Api, space: str) -> str:
 
 
 def test_a_real_ray_job_succeeds(cluster: Cluster, api: Api, space: str) -> None:
-    image = cluster.image("localhost/lingoss-ray:1", RAY / "Containerfile", RAY, arguments={"BASE": images.base()})
+    image = cluster.image(
+        images.Recipe("localhost/lingoss-ray:1", RAY / "Containerfile", RAY, arguments={"BASE": images.base()})
+    )
     code = "import ray; ray.init(address='auto'); f = ray.remote(num_cpus=1)(lambda: 6 * 7); assert ray.get(f.remote()) == 42"
     thing = ray_job(space, image, f'python -c "{code}"', nodes.ON_REAL_NODE, {})
     api.create(thing)

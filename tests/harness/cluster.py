@@ -17,6 +17,7 @@ from harness import api, cache, components, helm, images, programs
 from harness.cache import HarnessError
 from harness.programs import program
 from harness.sandbox import Process, Sandbox
+from harness.unpacked import clone
 
 T = TypeVar("T")
 
@@ -95,17 +96,10 @@ class Cluster:
         """Make an image archive known to the nodes."""
         raise OnlyLocalError(f"a cluster of yours cannot take {archive}: give its nodes the image yourself")
 
-    def image(
-        self,
-        reference: str,
-        containerfile: Path,
-        context: Path,
-        inputs: Sequence[str] = (".",),
-        arguments: Mapping[str, str] | None = None,
-    ) -> str:
-        """Build an image (see `images.archive`) and import it into the real node; returns `reference`."""
-        self.load(images.archive(reference, containerfile, context, inputs, arguments))
-        return reference
+    def image(self, recipe: images.Recipe) -> str:
+        """Build an image (see `images.archive`) and import it into the real node; returns its reference."""
+        self.load(images.archive(recipe))
+        return recipe.reference
 
     def volume(self, name: str, size: str = "10Gi", owner: int = 1000) -> Path:
         """Make a PersistentVolume `name` (ReadWriteMany, no class) and return its folder, owned by `owner`.
@@ -146,8 +140,8 @@ class LocalCluster(Cluster):
         super().__init__(sandbox.folder / "pki" / "admin.kubeconfig", sandbox.folder)
 
     @classmethod
-    def boot(cls, bound: bool = True) -> LocalCluster:
-        """Start one, building what is missing first. `bound`: it dies with this process.
+    def boot(cls, bound: bool = True, unpacked: Path | None = None) -> LocalCluster:
+        """Start one, building what is missing first. `bound`: it dies with this process. `unpacked`: see `unpacked.root`.
 
         Raises `HarnessError` with the last lines of the program that failed; nothing stays behind then.
         """
@@ -161,7 +155,7 @@ class LocalCluster(Cluster):
             components.certificates(sandbox.folder / "pki", sandbox.address)
             cluster = cls(sandbox)
             cluster._start_control_plane()
-            cluster._start_node(pause)
+            cluster._start_node(pause, unpacked)
         except TimeoutError as error:
             ends = [f"{process.name}:\n{process.tail(5)}" for process in sandbox.processes]
             sandbox.stop()
@@ -217,13 +211,16 @@ class LocalCluster(Cluster):
         )
         return with_ok.stdout == b"ok"
 
-    def _start_node(self, pause: Path) -> None:
+    def _start_node(self, pause: Path, unpacked: Path | None) -> None:
         folder, pki = self.sandbox.folder, self.sandbox.folder / "pki"
         host = self.sandbox.run
         host(["ip", "link", "add", components.BRIDGE, "type", "bridge"])
         host(["ip", "address", "add", f"{components.NODE_ADDRESS}/24", "dev", components.BRIDGE])
         host(["ip", "link", "set", components.BRIDGE, "up"])
         host(["ip", "route", "add", components.SERVICE_NETWORK, "dev", components.BRIDGE])
+        if unpacked:
+            (folder / "containerd").mkdir()
+            clone(unpacked, folder / "containerd" / "root")
         self.process(
             "containerd", [shutil.which("containerd") or "containerd", *components.containerd(folder / "containerd")]
         )

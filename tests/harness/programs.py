@@ -178,6 +178,7 @@ DEBIAN = {  # a program or file that must be there: the package that brings it
     "runc": "runc",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
     "buildah": "buildah",
+    "skopeo": "skopeo",
     "debootstrap": "debootstrap",
     "iptables": "iptables",
     "conntrack": "conntrack",

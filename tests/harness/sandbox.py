@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness import cache, init
@@ -33,8 +33,8 @@ def clusters() -> Path:
 class Process:
     """A program inside the sandbox, with its log; `stop` ends it."""
 
-    def __init__(self, name: str, popen: subprocess.Popen[bytes], log: Path) -> None:
-        self.name, self.popen, self.log = name, popen, log
+    def __init__(self, name: str, argv: Sequence[str | Path], popen: subprocess.Popen[bytes], log: Path) -> None:
+        self.name, self.argv, self.popen, self.log = name, argv, popen, log
         self.stopped = False
 
     def running(self) -> bool:
@@ -238,9 +238,15 @@ class Sandbox:
                 env={**os.environ, **(env or {})},
                 start_new_session=True,  # Ctrl-C is for pytest: the cluster must live until its teardown
             )
-        process = Process(name, popen, log)
+        process = Process(name, argv, popen, log)
         self.processes.append(process)
         return process
+
+    def stop_program(self, name: str) -> Callable[[], Process]:
+        """End the running program of that name; answers what starts it again."""
+        process = next(process for process in self.processes if process.name == name and not process.stopped)
+        process.stop()
+        return lambda: self.process(name, process.argv)
 
     def check(self) -> None:
         """Raise `HarnessError` if a program that should run has ended."""

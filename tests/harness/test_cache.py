@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import cache, images, programs
+from harness import cache, images, programs, unpacked
 from harness.cache import HarnessError
 
 
@@ -87,11 +87,11 @@ def test_the_borders_of_a_recipes_parts_count() -> None:
 def test_an_image_is_keyed_by_its_inputs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[list[str]] = []
 
-    def bud(reference: str, file: Path, context: Path, arguments: dict[str, str]) -> None:
+    def bud(recipe: images.Recipe, context: Path) -> None:
         built.append(sorted(str(p.relative_to(context)) for p in context.rglob("*") if p.is_file()))
 
     monkeypatch.setattr(images, "_bud", bud)
-    monkeypatch.setattr(images, "_buildah", lambda *arguments: None)
+    monkeypatch.setattr(images, "buildah", lambda *arguments: None)
     monkeypatch.setattr(programs, "debian", lambda: None)
     context = tmp_path / "context"
     (context / "code" / "__pycache__").mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_an_image_is_keyed_by_its_inputs_alone(tmp_path: Path, monkeypatch: pyte
         (context / name).write_text(name)
 
     def archive() -> Path:
-        return images.archive("localhost/x:1", context / "Containerfile", context, ["code"])
+        return images.archive(images.Recipe("localhost/x:1", context / "Containerfile", context, ("code",)))
 
     first = archive()
     (context / "notes.txt").write_text("changed: not an input")
@@ -112,7 +112,18 @@ def test_an_image_is_keyed_by_its_inputs_alone(tmp_path: Path, monkeypatch: pyte
 def test_a_missing_input_is_named(tmp_path: Path) -> None:
     (tmp_path / "Containerfile").write_text("FROM scratch")
     with pytest.raises(HarnessError, match="nowhere"):
-        images.archive("localhost/x:1", tmp_path / "Containerfile", tmp_path, ["nowhere"])
+        images.archive(images.Recipe("localhost/x:1", tmp_path / "Containerfile", tmp_path, ("nowhere",)))
+
+
+def test_a_clone_shares_files_but_no_database(tmp_path: Path) -> None:
+    layer, database = Path("io.containerd.snapshotter", "1", "fs", "file"), Path("io.containerd.metadata", "meta.db")
+    for name in (layer, database):
+        (tmp_path / "source" / name).parent.mkdir(parents=True)
+        (tmp_path / "source" / name).write_text("made")
+    unpacked.clone(tmp_path / "source", tmp_path / "target")
+    assert (tmp_path / "target" / layer).samefile(tmp_path / "source" / layer)
+    (tmp_path / "target" / database).write_text("changed")
+    assert (tmp_path / "source" / database).read_text() == "made"
 
 
 def test_every_program_has_its_pin() -> None:

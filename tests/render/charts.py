@@ -31,7 +31,7 @@ from harness import helm
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "lingoss"
 # `make push-images` writes values/images.yaml beside the layouts.
-LAYOUTS = {file.stem: file for file in sorted((ROOT / "values").glob("*.yaml")) if file.stem != "images"}
+LAYOUTS = {file.stem: file for file in sorted((ROOT / "values").glob("*.yaml")) if not file.stem.startswith("images")}
 EXAMPLES = {file.stem: file for file in sorted((ROOT / "values" / "examples").glob("*.yaml"))}
 BASE = "g6e-12xlarge"
 KUBERNETES = "1.34.0"

@@ -342,7 +342,7 @@ def test_a_damaged_adapter_is_named_with_its_run(root: Path, tmp_path: Path) -> 
     (sft,) = (tmp_path / "root/runs").glob("sft-*")
     (sft / "adapter/adapter_model.safetensors").write_bytes(b"")
     with pytest.raises(LingossError, match=f"the adapter of {sft.name} is damaged .* take another SFT run"):
-        run(tiny_grpo(tmp_path / "root", run="damaged"))
+        run(tiny_grpo(tmp_path / "root", run="damaged-parent"))
 
 
 def test_the_plan_tells_what_a_run_will_do(root: Path) -> None:

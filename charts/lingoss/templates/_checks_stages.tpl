@@ -78,11 +78,10 @@
 {{- range $key, $nodes := $asked -}}
 {{- if not (has (float64 $nodes) $sizes) -}}
 {{- $batch := get $sft.config "global_batch" | default 16 | int -}}
-{{- $each := get $sft.config "per_device_batch" | default 4 | int -}}
 {{- $processes := include "lingoss.processes" (dict "ctx" $ctx) | int -}}
-{{- $remedy := printf "set it to %s, or change the batch sizes" (join " or " $sizes) -}}
-{{- if not $sizes -}}{{- $remedy = "no number of nodes does, so change the batch sizes" -}}{{- end -}}
-{{- fail (printf "%s=%d x %d processes x sft.config.per_device_batch=%d does not divide sft.config.global_batch=%d: %s" $key (int $nodes) $processes $each $batch $remedy) -}}
+{{- $remedy := printf "set it to %s, or change the batch" (join " or " $sizes) -}}
+{{- if not $sizes -}}{{- $remedy = "no number of nodes does, so change the batch" -}}{{- end -}}
+{{- fail (printf "%s=%d x %d processes does not divide sft.config.global_batch=%d: %s" $key (int $nodes) $processes $batch $remedy) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -29,7 +29,8 @@ Input of all templates here, one mapping:
 {{- $processes := include "lingoss.processes" . | int -}}
 {{- $train := list .stage "--config" (printf "/etc/lingoss/%s.yaml" .stage) -}}
 {{- $command := prepend $train "lingoss" -}}
-{{- $torchrun := list "torchrun" (printf "--nproc-per-node=%d" $processes) (printf "--max-restarts=%d" (int $values.maxRestarts)) -}}
+{{- /* torchrun, but with all of stopSeconds for the ranks to save in. */ -}}
+{{- $torchrun := list "python" "-m" "lingoss.torchrun" (printf "--nproc-per-node=%d" $processes) (printf "--max-restarts=%d" (int $values.maxRestarts)) -}}
 {{- if gt $nodes 1 -}}
 {{- /* Pod 0 is told that it hosts the store: its own name may not resolve yet when it asks. */ -}}
 {{- $command = concat $torchrun (list
@@ -70,7 +71,6 @@ Input of all templates here, one mapping:
 {{- $env = list (dict "name" "LINGOSS_JOB" "valueFrom" (dict "fieldRef" (dict "fieldPath" "metadata.labels['batch.kubernetes.io/job-name']"))) -}}
 {{- end -}}
 {{- $command := include "lingoss.distributedCommand" . | fromYamlArray -}}
-{{- $main := include "lingoss.container" (mergeOverwrite (dict) $common (dict "name" .stage "command" $command "resources" $node.resources "env" $env)) | fromYaml -}}
 {{- $init := list -}}
 {{- if ne (first $command) "lingoss" -}}
 {{- /* torchrun exits with 1 whatever a process's status was. So what the trainer refuses (2: no retry mends it) is told
@@ -80,7 +80,14 @@ before, by a plan that loads no model. */ -}}
 {{- $init = append $init (include "lingoss.container" (mergeOverwrite (dict) $common (dict "name" "plan" "command" $plan "resources" $plain "gpus" 0 "efa" 0)) | fromYaml) -}}
 {{- end -}}
 {{- $rest := dict "restartPolicy" "Never" -}}
+{{- if ne (first $command) "lingoss" -}}
+{{- /* While they wait for other nodes, torchrun and hyperpodrun do not handle SIGTERM, which the kernel keeps from the
+first process of a namespace: the pod would hold its GPUs for the whole grace period. */ -}}
+{{- $_ := set $rest "shareProcessNamespace" true -}}
+{{- $env = append $env (dict "name" "LINGOSS_STOP_SECONDS" "value" (toString $values.stopSeconds)) -}}
+{{- end -}}
 {{- if gt $nodes 1 -}}{{- $_ := set $rest "subdomain" (include "lingoss.peersName" .) -}}{{- end -}}
+{{- $main := include "lingoss.container" (mergeOverwrite (dict) $common (dict "name" .stage "command" $command "resources" $node.resources "env" $env)) | fromYaml -}}
 {{- $_ := set $rest "terminationGracePeriodSeconds" (include "lingoss.gracePeriod" .ctx | int) -}}
 {{- $template := include "lingoss.podTemplate" (dict "ctx" .ctx "part" .stage "workload" $values "containers" (list $main)
   "initContainers" $init "gpus" $node.gpus "config" $config "rest" $rest) | fromYaml -}}

@@ -60,14 +60,10 @@ up to {{ .gpus }} GPU{{ if gt .gpus 1 }}s{{ end }} until the job ends; a finishe
 
 {{- /* What the chart can start and the commands in its images cannot do yet; empty where there is nothing. Input: the parent's context. */ -}}
 {{- define "lingoss.notYet" -}}
-{{- $stage := .Values.global.stage -}}
-{{- if include "lingoss.usesRay" . -}}
-`lingoss grpo` of this version has no engine {{ .Values.grpo.engine }} yet: --set grpo.engine=trl
-{{- else if has $stage (list "sft" "grpo") -}}
-{{- $ctx := index .Subcharts $stage -}}
-{{- $processes := mul (index .Values $stage).nodes (include "lingoss.processes" (dict "ctx" $ctx)) -}}
+{{- if and (eq .Values.global.stage "grpo") (not (include "lingoss.usesRay" .)) -}}
+{{- $processes := mul .Values.grpo.nodes (include "lingoss.processes" (dict "ctx" .Subcharts.grpo)) -}}
 {{- if gt (int $processes) 1 -}}
-this version trains on one GPU per run, and {{ $processes }} processes are started (see README): --set {{ $stage }}.nodes=1,{{ $stage }}.processesPerNode=1
+engine trl trains in one process, and {{ $processes }} are started: --set grpo.nodes=1,grpo.processesPerNode=1
 {{- end -}}
 {{- end -}}
 {{- end -}}

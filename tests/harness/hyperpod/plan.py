@@ -2,8 +2,9 @@
 """What the stand-in does for one HyperPodPyTorchJob: a pure function of the job, its pods and its Kueue workload.
 
 A STAND-IN, not AWS's closed operator. It does what the chart's life cycle depends on: pods per replica spec, suspension,
-completion, failure with `jobMaxRetryCount`, `cleanPodPolicy`, `ttlSecondsAfterFinished`, admission by Kueue. It does not
-talk to the elastic agent, replace ranks, scale between minReplicas and maxReplicas, keep spares or read logs.
+completion, failure with `jobMaxRetryCount`, `cleanPodPolicy`, `ttlSecondsAfterFinished`, admission by Kueue. Where pods
+really run, `ranks.py` leads their agents and its phase ends the job. It does not scale by itself between minReplicas and
+maxReplicas, keep spares or read logs.
 The conditions are Created, Suspended, Running, Faulted, Completed and Failed: AWS's CLI shows the last one that is True
 and takes a job's age from `Created`; the other names are ours, since no public source lists AWS's.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from harness.api import Object
+from harness.hyperpod.ranks import Memory, Policy
 
 JOB_LABEL = "HPJob"  # by which AWS's CLI finds a job's pods
 REPLICA_LABEL = "lingoss-test/replica-spec"
@@ -33,8 +35,10 @@ class Plan:
     delete_job: bool = False
 
 
-def plan(job: Object, pods: list[Object], workload: Object | None, now: datetime) -> Plan:
-    """Decide the next step. `pods` are the job's own; `workload` is its Kueue workload, if it has a queue and one."""
+def plan(job: Object, pods: list[Object], workload: Object | None, now: datetime, ranks: Memory | None = None) -> Plan:
+    """Decide the next step. `pods` are the job's own; `workload` is its Kueue workload, if it has a queue and one; `ranks`
+    is what is remembered of the agents, if any were asked.
+    """
     result = Plan()
     status = copy.deepcopy(job.get("status") or {})
     policy = job["spec"].get("runPolicy") or {}
@@ -54,13 +58,25 @@ def plan(job: Object, pods: list[Object], workload: Object | None, now: datetime
             status, "Suspended", now, "waits for its queue" if QUEUE in _labels(job) else "runPolicy.suspend is true"
         )
     else:
-        _run(result, job, pods, workload, status, now)
+        _run(result, job, pods, workload, status, now, ranks or Memory())
     if status != (job.get("status") or {}):
         result.status = status
     return result
 
 
-def _run(result: Plan, job: Object, pods: list[Object], workload: Object | None, status: Object, now: datetime) -> None:
+def _run(
+    result: Plan,
+    job: Object,
+    pods: list[Object],
+    workload: Object | None,
+    status: Object,
+    now: datetime,
+    ranks: Memory,
+) -> None:
+    if ranks.phase in ("completed", "failed"):  # agents end with 0 or are started again, whatever their ranks did
+        status["completionTime"] = _text(now)
+        _enter(status, ranks.phase.capitalize(), now, ranks.told[-1])
+        return
     wanted = pods_of(job, workload)
     by_name = {pod["metadata"]["name"]: pod for pod in pods}
     failed = [pod for pod in pods if pod["status"].get("phase") == "Failed" and not _going(pod)]
@@ -82,7 +98,7 @@ def _run(result: Plan, job: Object, pods: list[Object], workload: Object | None,
     elif all(phase in ("Running", "Succeeded") for phase in phases):
         first = by_name[wanted[0]["metadata"]["name"]]
         status["masterAddr"] = first["status"].get("podIP", "")
-        _enter(status, "Running", now, f"all {len(wanted)} pods run (the stand-in asks no agent in them)")
+        _enter(status, "Running", now, f"all {len(wanted)} pods run")
     else:
         _enter(status, "Created", now, "")
 
@@ -101,7 +117,7 @@ def pods_of(job: Object, workload: Object | None = None) -> list[Object]:
     """The pods of a job: replica spec by replica spec, NNODES set to their number, the queue's node selector added."""
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     specs = job["spec"].get("replicaSpecs") or []
-    total = sum(spec.get("replicas") or 0 for spec in specs)
+    total = nodes_of(job)
     result = []
     for spec in specs:
         for index in range(spec.get("replicas") or 0):
@@ -131,6 +147,23 @@ def pods_of(job: Object, workload: Object | None = None) -> list[Object]:
                 }
             )
     return result
+
+
+def policy_of(job: Object) -> Policy:
+    """What the agents of a job are led by; a job without elastic policy has one size."""
+    elastic, run = job["spec"].get("elasticPolicy") or {}, job["spec"].get("runPolicy") or {}
+    return Policy(
+        sizes=elastic.get("replicaDiscreteValues") or [nodes_of(job)],
+        graceful_seconds=elastic.get("gracefulShutdownTimeoutInSeconds") or 60,
+        shrink_seconds=elastic.get("faultyScaleDownTimeoutInSeconds") or 0,
+        retries=run.get("jobMaxRetryCount") or 0,
+        log_rules=run.get("logMonitoringConfiguration") or [],
+    )
+
+
+def nodes_of(job: Object) -> int:
+    """Pods that a job asks for now."""
+    return sum(spec.get("replicas") or 0 for spec in job["spec"].get("replicaSpecs") or [])
 
 
 def workload_of(job: Object) -> Object:

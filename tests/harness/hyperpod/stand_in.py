@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT-0
-"""A STAND-IN for AWS's closed HyperPod training operator: lists jobs and pods, and does what `plan.py` says.
+"""A STAND-IN for AWS's closed HyperPod training operator: lists jobs and pods, and does what `plan.py` says; the agents
+in pods that really run do what `ranks.py` says.
 
     python -m harness.hyperpod.stand_in --kubeconfig FILE [--kind HyperPodPyTorchJob]
 
@@ -10,6 +11,7 @@ quick, and there is no state that could go stale.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from datetime import UTC, datetime
@@ -17,10 +19,15 @@ from pathlib import Path
 
 from harness.api import Api, ApiError, Object
 from harness.hyperpod import plan as decide
+from harness.hyperpod.agents import Agent
 from harness.hyperpod.definition import GROUP, KIND, VERSION
+from harness.hyperpod.ranks import Memory, Ranks
 
 API_VERSION = f"{GROUP}/{VERSION}"
 KUEUE = "kueue.x-k8s.io/v1beta2"
+MEMORY = "lingoss-test/agents"  # annotation of a job: what is remembered of its agents
+REAL = "real-"  # how names of nodes begin whose pods really run; nobody listens in the others
+AGENT_PORT, STORE_PORT = 8080, 20000
 
 
 class Operator:
@@ -42,7 +49,8 @@ class Operator:
                 print(f"{job['metadata']['namespace']}/{job['metadata']['name']}: {error}", flush=True)
 
     def _reconcile(self, job: Object, pods: list[Object]) -> None:
-        plan = decide.plan(job, pods, self._workload(job), datetime.now(UTC))
+        memory = _memory(job)
+        plan = decide.plan(job, pods, self._workload(job), datetime.now(UTC), memory)
         for pod in plan.create:
             self.api.create(pod)
         for pod in plan.delete:
@@ -53,6 +61,23 @@ class Operator:
             self.api.merge(job, {"status": plan.status}, "status")
         if plan.delete_job:
             self.api.delete(job)
+        elif not (plan.create or plan.delete) and memory.phase not in ("completed", "failed"):
+            self._lead(job, pods, memory)
+
+    def _lead(self, job: Object, pods: list[Object], memory: Memory) -> None:
+        """Look at the agents of pods that really run, and tell them what to do."""
+        agents = {
+            pod["metadata"]["name"]: Agent(f"{pod['status']['podIP']}:{AGENT_PORT}")
+            for pod in pods
+            if pod["spec"].get("nodeName", "").startswith(REAL) and pod["status"].get("podIP")
+        }
+        if not agents:
+            return
+        ranks = Ranks(decide.policy_of(job), memory)
+        port = STORE_PORT + len(memory.told) % 1000  # another one each time: the last store's may not be free yet
+        ranks.step(agents, decide.nodes_of(job), time.time(), lambda: port)
+        if ranks.memory != memory:
+            self.api.merge(job, {"metadata": {"annotations": {MEMORY: json.dumps(ranks.memory.to_dict())}}})
 
     def _workload(self, job: Object) -> Object | None:
         """The job's Kueue workload, made if it has a queue and none; ended with the job, so that its quota is free."""
@@ -93,6 +118,11 @@ class Operator:
                 labels |= self.api.get(KUEUE, "ResourceFlavor", None, flavor)["spec"].get("nodeLabels") or {}
             result[assignment["name"]] = labels
         return result
+
+
+def _memory(job: Object) -> Memory:
+    kept = (job["metadata"].get("annotations") or {}).get(MEMORY)
+    return Memory.from_dict(json.loads(kept)) if kept else Memory()
 
 
 def _owned(pod: Object, job: Object) -> bool:

@@ -32,7 +32,10 @@ def trained_weights(model: Any) -> dict[str, Any]:
     from torch.distributed.tensor import DTensor
 
     if not any(isinstance(weight, DTensor) for weight in model.parameters()):
-        return {name: tensor.detach().cpu() for name, tensor in get_peft_model_state_dict(model).items()}
+        return {
+            name: tensor.detach().cpu()
+            for name, tensor in get_peft_model_state_dict(model, save_embedding_layers=False).items()
+        }
     from lingoss.checkpoints.training import trained
 
     return {name: weight.detach().full_tensor().cpu() for name, weight in trained(model).items()}

@@ -7,11 +7,13 @@
 {{- $node := include "lingoss.node" (dict "ctx" .ctx "workload" $values) | fromYaml -}}
 {{- $config := include "lingoss.configName" (dict "ctx" .ctx "stage" "sft" "text" (include "sft.configText" .ctx)) -}}
 {{- $nodes := include "sft.firstNodes" .ctx -}}
+{{- /* The two signals differ: SIGTERM (the pod goes) leaves --shutdown-timeout to save in; the agent's other ends follow a
+fault, after which the ranks that are left wait for the lost one and have nothing to save. */ -}}
 {{- $command := list "hyperpodrun"
   (printf "--nnodes=%s" $nodes)
   (printf "--nproc-per-node=%d" (include "lingoss.processes" (dict "ctx" .ctx) | int))
   "--server-host=0.0.0.0" "--server-port=8080"
-  (printf "--shutdown-signal=SIGTERM") (printf "--shutdown-timeout=%d" (int $values.stopSeconds))
+  "--shutdown-signal=SIGKILL" (printf "--shutdown-timeout=%d" (int $values.stopSeconds))
   "--log_dir=/tmp/hyperpod" "--tee=3"
   "-m" "lingoss" "sft" "--config" "/etc/lingoss/sft.yaml" -}}
 {{- $env := list
@@ -21,7 +23,9 @@
   "command" $command "resources" $node.resources "gpus" $node.gpus "efa" $node.efa "config" $config "env" $env
   "mounts" (list (dict "name" "agent" "mountPath" "/opt/ml/input/config"))
   "rest" (dict "ports" (list (dict "name" "agent" "containerPort" 8080)))) | fromYaml -}}
-{{- $rest := dict "terminationGracePeriodSeconds" (include "lingoss.gracePeriod" .ctx | int) -}}
+{{- $rest := dict "terminationGracePeriodSeconds" (include "lingoss.gracePeriod" .ctx | int)
+  "shareProcessNamespace" true -}}
+{{- /* shareProcessNamespace: see lingoss.distributedSpec. */ -}}
 {{- with .priority -}}{{- $_ := set $rest "priorityClassName" . -}}{{- end -}}
 {{- include "lingoss.podTemplate" (dict "ctx" .ctx "part" "sft" "workload" $values "containers" (list $main)
   "gpus" $node.gpus "config" $config "labels" (include "lingoss.queueLabels" .ctx | fromYaml) "rest" $rest

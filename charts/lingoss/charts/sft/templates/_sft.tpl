@@ -4,7 +4,9 @@
 {{- /* The config file as the trainer reads it. */ -}}
 {{- define "sft.configText" -}}
 {{- if eq .Values.global.stage "sft" -}}
-{{- include "lingoss.config" (dict "ctx" . "stage" "sft" "config" .Values.config) -}}
+{{- $extra := dict "stop_seconds" (int .Values.stopSeconds) -}}
+{{- with .Values.global.layout.gpuMemoryGi -}}{{- $_ := set $extra "card_gib" . -}}{{- end -}}
+{{- include "lingoss.config" (dict "ctx" . "stage" "sft" "config" .Values.config "extra" $extra) -}}
 {{- end -}}
 {{- end -}}
 
@@ -44,16 +46,15 @@ pod, as AWS documents it, and grows when there is room. Input: the child's conte
 {{- end -}}
 
 {{- /*
-Node counts from `from` to `to` whose processes share the global batch out evenly, as a list in YAML. The numbers of the
-config's defaults are the trainer's (lingoss.config.sft). Input: ctx, from, to.
+Node counts from `from` to `to` whose processes share the global batch out evenly, as a list in YAML. The default is the
+trainer's (lingoss.config.sft), the rule too (lingoss.sft.share). Input: ctx, from, to.
 */ -}}
 {{- define "sft.sizes" -}}
-{{- $config := .ctx.Values.config -}}
-{{- $batch := get $config "global_batch" | default 16 | int -}}
-{{- $each := mul (include "lingoss.processes" (dict "ctx" .ctx)) (get $config "per_device_batch" | default 4) | int -}}
+{{- $batch := get .ctx.Values.config "global_batch" | default 16 | int -}}
+{{- $processes := include "lingoss.processes" (dict "ctx" .ctx) | int -}}
 {{- $sizes := list -}}
 {{- range $nodes := untilStep (int .from) (add .to 1 | int) 1 -}}
-{{- if eq 0 (mod $batch (mul $nodes $each)) -}}{{- $sizes = append $sizes $nodes -}}{{- end -}}
+{{- if eq 0 (mod $batch (mul $nodes $processes)) -}}{{- $sizes = append $sizes $nodes -}}{{- end -}}
 {{- end -}}
 {{- toYaml $sizes -}}
 {{- end -}}
