@@ -11,6 +11,7 @@ kills it. `rank.py` is such an asker, which hyperpodrun and torchrun can start a
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
 import gc
 import importlib
@@ -177,6 +178,7 @@ def _start(connection: socket.socket) -> int | None:
 
 def _become(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
     """In the child: be the command."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it does not outlive the server, however that ends
     os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
