@@ -228,7 +228,7 @@ def test_without_its_key_the_server_says_which_secret_is_missing(release: Callab
     one = release("local-cpu", sets=["global.stage=serve", *sets])
     notes = one.install().stdout
     pods = ("describe", "pods", "--selector", f"app.kubernetes.io/instance={one.name}")
-    assert f"{' '.join(pods)}     # Pending: why" in notes
+    assert f"{' '.join(pods)}     # Pending, killed: why" in notes
     said_by(one, pods, 'Error: secret "vllm-key" not found')
 
 
