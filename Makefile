@@ -22,7 +22,7 @@ test: env ## Lint, types, and all tests that need no cluster
 test-engine: env ## GRPO against the real vLLM on a CPU, in an environment of its own (Linux; 3 to 5 minutes)
 	@engine=$$(tests/engine/env.sh) && PYTHONPATH=trainer/src "$$engine/bin/python" -m pytest -q -c tests/pytest.ini --rootdir tests tests/engine $(ARGS)
 
-test-elastic: env ## Elastic training by real hyperpodrun and torchrun, faults and all (Linux; about 8 minutes)
+test-elastic: env ## Elastic training by real hyperpodrun and torchrun, faults and all (Linux; about 5 minutes)
 	@$(VENV)/python -m pytest -q -c tests/pytest.ini --rootdir tests -n 2 --dist worksteal tests/elastic $(ARGS)
 
 test-cluster: env ## The chart on a real API server: two layouts whole, the others scheduling only (Debian, root, go)
