@@ -17,9 +17,10 @@ import released
 from lingoss.config.common import Checkpoint
 from lingoss.errors import LingossError
 from lingoss.grpo.openrlhf import checkpoints as openrlhf
-from lingoss.grpo.ray.disk import Guard, Room, bytes_in, require_room
+from lingoss.grpo.ray.disk import Guard, Room, require_room
 from lingoss.grpo.verl import checkpoints as verl
 from lingoss.grpo.verl.retention import Retention
+from lingoss.runs import folder_size
 
 SAVES, GPUS = 100, 2
 CRASHES = st.lists(st.tuples(st.integers(0, SAVES - 1), st.integers(0, 7)), max_size=12)
@@ -61,7 +62,7 @@ class Disk:
         self.look()
 
     def look(self) -> None:
-        self.peak = max(self.peak, bytes_in(self.folder))
+        self.peak = max(self.peak, folder_size(self.folder))
         assert self.peak <= self.limit
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from lingoss.errors import LingossError
-from lingoss.runs import find_run, lineage, list_runs, open_run, run_rows
-from lingoss.runs.table import folder_size
+from lingoss.runs import find_run, folder_size, lineage, list_runs, open_run, run_rows
 from test_runs_helpers import Config, finish, status
 
 

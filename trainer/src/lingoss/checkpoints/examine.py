@@ -15,8 +15,7 @@ from lingoss.checkpoints.store import checkpoint_folders
 from lingoss.checkpoints.tensors import first_non_finite, tensor_shapes
 from lingoss.errors import LingossError
 from lingoss.runs.digests import WEIGHT_FOLDERS
-from lingoss.runs.files import read_json
-from lingoss.runs.table import folder_size
+from lingoss.runs.files import folder_size, read_json
 
 ACCELERATE, DCP_INDEX = "pytorch_model_fsdp_0", ".metadata"
 """Model weights in a checkpoint that accelerate writes with SHARDED_STATE_DICT, and the index that such a folder has."""

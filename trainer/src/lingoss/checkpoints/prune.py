@@ -11,8 +11,8 @@ from lingoss import runs
 from lingoss.checkpoints.manifest import verify
 from lingoss.checkpoints.store import checkpoint_folders
 from lingoss.errors import LingossError
+from lingoss.runs.files import folder_size
 from lingoss.runs.lock import CONFIRM, POLL, Lock
-from lingoss.runs.table import folder_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from lingoss.checkpoints.layout import Layout
 from lingoss.checkpoints.manifest import BadCheckpoint, FileRecord, verify, write_manifest
 from lingoss.errors import LingossError
 from lingoss.progress import note
-from lingoss.runs.table import folder_size
+from lingoss.runs.files import folder_size
 
 _NAME = re.compile(r"checkpoint-(\d{1,15})")
 _NEARLY_FULL = 1 << 20  # bytes free, below which a failed write is put down to the disk

@@ -13,7 +13,7 @@ from lingoss.models.convert import convert_folder, converted, is_plain
 from lingoss.models.identity import CARD, ModelCard
 from lingoss.models.shards import Spec, total_size
 from lingoss.prepare import hub
-from lingoss.prepare.place import appear, folder_size, gather, model_files, partial_of
+from lingoss.prepare.place import appear, gather, model_files, partial_of
 from lingoss.prepare.sources import WHEEL, conversion, local, specs
 from lingoss.progress import Bytes
 from lingoss.runs.files import read_json, writing
@@ -76,7 +76,7 @@ def _convert(
         return before["digest"], root / before["path"]
     partial = partial_of(work)
     size = total_size(converted(found, dtype))
-    left = max(0, size - folder_size(partial)) + int(config.disk.reserve_gb * 1e9)
+    left = max(0, size - runs.folder_size(partial)) + int(config.disk.reserve_gb * 1e9)
     runs.require_space(root, left, f"the {dtype} copy of {name}")
     with writing(partial), Bytes(f"{dtype} copy of {name}", size) as report:
         convert_folder(source, partial, dtype, report)

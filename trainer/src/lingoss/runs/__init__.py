@@ -2,7 +2,7 @@
 """Run folders on the shared volume: names, lock, status, metrics, DONE, and who came from whom."""
 
 from lingoss.runs.digests import file_digest, verify, weight_digests
-from lingoss.runs.files import free_bytes, gigabytes, require_space, write_json
+from lingoss.runs.files import folder_size, free_bytes, gigabytes, require_space, write_json
 from lingoss.runs.folder import RunFolder, open_run
 from lingoss.runs.ids import canonical_json, run_id, run_name
 from lingoss.runs.lineage import find_parent, lineage
@@ -21,6 +21,7 @@ __all__ = [
     "file_digest",
     "find_parent",
     "find_run",
+    "folder_size",
     "free_bytes",
     "gigabytes",
     "lineage",

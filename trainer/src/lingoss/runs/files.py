@@ -126,6 +126,19 @@ def free_bytes(path: Path) -> int:
     raise LingossError(f"{path} has no existing parent folder: choose another root")
 
 
+def folder_size(path: Path) -> int:
+    """Bytes of all files below a folder; 0 where there is none. Files that vanish or cannot be read meanwhile count as
+    nothing."""
+    size = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                size += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:
+                continue
+    return size
+
+
 def require_space(path: Path, needed: int, what: str) -> None:
     """Refuse with LingossError when fewer than `needed` bytes are free below `path`. `what` is the subject: "SFT"."""
     free = free_bytes(path)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT-0
 """The rows that `lingoss runs` prints."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lingoss.runs.files import gigabytes
+from lingoss.runs.files import folder_size, gigabytes
 from lingoss.runs.read import RunInfo, list_runs
 
 HEADERS = ("run", "state", "step", "heartbeat", "parent", "started", "size", "note")
@@ -65,18 +64,6 @@ def _row(run: RunInfo) -> RunRow:
         size=folder_size(run.path),
         note="; ".join((*run.problems, *why)),
     )
-
-
-def folder_size(path: Path) -> int:
-    """Bytes of all files below a folder. Files that vanish or cannot be read meanwhile count as nothing."""
-    size = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            try:
-                size += os.lstat(os.path.join(folder, name)).st_size
-            except OSError:
-                continue
-    return size
 
 
 def duration(seconds: float) -> str:

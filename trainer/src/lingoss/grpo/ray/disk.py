@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT-0
 """How much disk a framework's folder takes, told before it starts and watched while it works."""
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from lingoss.config.common import Checkpoint
 from lingoss.errors import LingossError
-from lingoss.runs import gigabytes, require_space
+from lingoss.runs import folder_size, gigabytes, require_space
 
 INTERVAL = 30.0  # seconds between two looks at the disk
 
@@ -29,18 +28,6 @@ class Room:
         return self.inputs + self.kept * self.checkpoint + self.result
 
 
-def bytes_in(folder: Path) -> int:
-    """Bytes of all files below a folder; 0 where there is none. Files that vanish meanwhile do not count."""
-    total = 0
-    for path, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(path, name)).st_size
-            except OSError:
-                continue
-    return total
-
-
 def require_room(folder: Path, room: Room, checkpoint: Checkpoint) -> None:
     """Refuse a start for which the disk or the budget is too small; what the run has written already is counted.
 
@@ -54,7 +41,7 @@ def require_room(folder: Path, room: Room, checkpoint: Checkpoint) -> None:
             f"({gigabytes(room.result)}) need {gigabytes(room.most)}, which is more than checkpoint.disk_budget_gb="
             f"{budget:g}: lower checkpoint.keep (now {checkpoint.keep}) or raise the budget"
         )
-    require_space(folder, max(0, room.most - bytes_in(folder)), f"this run ({room.kept} checkpoints at once)")
+    require_space(folder, max(0, room.most - folder_size(folder)), f"this run ({room.kept} checkpoints at once)")
 
 
 class Guard:
@@ -77,7 +64,7 @@ class Guard:
     def look(self) -> None:
         """One look."""
         self._prune()
-        used = bytes_in(self._folder)
+        used = folder_size(self._folder)
         self.peak = max(self.peak, used)
         if used > self._most:
             self.broken = (

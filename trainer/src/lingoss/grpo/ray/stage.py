@@ -14,7 +14,7 @@ from lingoss.data import language_table
 from lingoss.errors import LingossError, StopError, TemporaryError
 from lingoss.grpo import prompts as grpo_prompts
 from lingoss.grpo.ray.child import follow
-from lingoss.grpo.ray.disk import Guard, bytes_in, require_room
+from lingoss.grpo.ray.disk import Guard, require_room
 from lingoss.grpo.ray.engine import Engine, python
 from lingoss.grpo.ray.layout import layout_of, require_enough
 from lingoss.grpo.safety import Alarm, Watch
@@ -95,7 +95,7 @@ def _work(engine: Engine, folder: runs.RunFolder, stop: StopRequest) -> None:
             )
         finally:
             watcher.read("")
-    note("disk", {"peak": runs.gigabytes(max(guard.peak, bytes_in(engine.work)))})
+    note("disk", {"peak": runs.gigabytes(max(guard.peak, runs.folder_size(engine.work)))})
     if watcher.stopped:
         kind = watcher.stopped.kind
         raise StopError(

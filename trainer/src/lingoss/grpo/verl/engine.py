@@ -11,7 +11,7 @@ from typing import ClassVar
 from lingoss.checkpoints import base_shapes, check_tensors, lora_checkpoint_size
 from lingoss.checkpoints.adapter import CONFIG, WEIGHTS
 from lingoss.errors import LingossError
-from lingoss.grpo.ray.disk import Room, bytes_in
+from lingoss.grpo.ray.disk import Room
 from lingoss.grpo.ray.engine import Engine, Row
 from lingoss.grpo.ray.merge import merged
 from lingoss.grpo.ray.prompts import all_steps
@@ -20,7 +20,7 @@ from lingoss.grpo.verl import checkpoints, collect, command, data
 from lingoss.grpo.verl.log import MetricsFile
 from lingoss.models import load_tokenizer
 from lingoss.rewards import verl as reward
-from lingoss.runs.files import writing
+from lingoss.runs.files import folder_size, writing
 
 _PER_RANK = 100_000  # random states and small tensors, for each process
 _STATE = 12  # bytes of a parameter that is trained: float32, and Adam's two moments
@@ -161,4 +161,4 @@ class Verl(Engine):
 def _without_weights(model: Path) -> int:
     """Bytes of tokenizer and settings, which each checkpoint copies."""
     weights = sum(path.stat().st_size for path in model.glob("*.safetensors"))
-    return bytes_in(model) - weights
+    return folder_size(model) - weights
