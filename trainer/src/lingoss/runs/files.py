@@ -55,14 +55,18 @@ def write_json(path: Path, value: Any) -> None:
 
     The folder must exist. Raises LingossError on a full disk or a read-only folder; the old file then stays.
     """
-    data = (json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """As `write_json`, in UTF-8."""
     # A name of its own for each write: a second writer (after a takeover) must never share a half-written file.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}{TEMPORARY}")
     with writing(path):
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
             try:
-                write_all(descriptor, data)
+                write_all(descriptor, text.encode())
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

@@ -9,13 +9,10 @@ removed before each start.
 
 import re
 import shutil
-import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from lingoss.errors import LingossError
-from lingoss.progress import note
-from lingoss.runs.files import read_json
+from lingoss.grpo.ray.checkpoints import Saved, cut_short, found, resume_from
+from lingoss.runs.files import read_json, write_text
 
 FOLDER = "_actor"
 BYTES = 12.0  # a parameter in float32 with Adam's two moments; a 20.9 B model took 251 GB (234 GiB)
@@ -26,16 +23,6 @@ _LAST_FILE = "metric.json"  # OpenRLHF writes it when DeepSpeed's save has retur
 _SHARDS = ("*_optim_states.pt", "*_model_states.pt")
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """A checkpoint folder; `problem` says why it is not whole. `gpus`: processes that wrote it."""
-
-    path: Path
-    step: int
-    gpus: int
-    problem: str | None
-
-
 def checkpoint_bytes(parameters: int) -> int:
     """Bytes of one checkpoint, whatever the number of GPUs."""
     return int(parameters * BYTES * _MARGIN)
@@ -43,11 +30,7 @@ def checkpoint_bytes(parameters: int) -> int:
 
 def saved(folder: Path) -> list[Saved]:
     """The checkpoints in OpenRLHF's `--ckpt.path`, oldest first. Nothing is changed."""
-    found = []
-    for path in (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ():
-        if path.is_dir() and (match := _TAG.fullmatch(path.name)):
-            found.append(_look(path, int(match[1])))
-    return sorted(found, key=lambda one: one.step)
+    return found(folder / FOLDER, _TAG, _look)
 
 
 def repair(folder: Path, gpus: int, planned: int) -> int:
@@ -57,25 +40,11 @@ def repair(folder: Path, gpus: int, planned: int) -> int:
         LingossError: it was written by another number of GPUs, which ZeRO-3 cannot read, or is of a later step than
             the run has. Nothing is deleted then.
     """
-    whole = [one for one in saved(folder) if one.problem is None]
-    newest = whole[-1] if whole else None
-    if newest and newest.gpus != gpus:
-        raise LingossError(
-            f"{newest.path} was written by {newest.gpus} GPUs, and {gpus} are to train: ZeRO-3 reads only what as many "
-            f"wrote, so set kuberay.trainer.nodes as it was, or remove {folder} to begin again"
-        )
-    if newest and newest.step > planned:
-        raise LingossError(f"{newest.path} is of step {newest.step}, but {planned} are planned; remove {folder}")
-    for one in saved(folder):
-        if one.problem is not None:
-            note("bad checkpoint", {"checkpoint": one.path.name, "reason": one.problem})
-            shutil.rmtree(one.path)
+    newest = resume_from(saved(folder), folder, gpus, planned, "ZeRO-3")
     if newest is None:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
         return 0
-    partial = folder / FOLDER / f".{_LATEST}"
-    partial.write_text(newest.path.name, encoding="utf-8")
-    partial.replace(folder / FOLDER / _LATEST)
+    write_text(folder / FOLDER / _LATEST, newest.path.name)
     return newest.step
 
 
@@ -92,7 +61,4 @@ def _look(path: Path, step: int) -> Saved:
         return Saved(path, step, gpus, "its last file is missing: the save did not end")
     if not gpus or len(shards[1]) != gpus:
         return Saved(path, step, gpus, f"it has {gpus} files of the optimizer and {len(shards[1])} of the model")
-    for shard in (*shards[0], *shards[1]):
-        if not zipfile.is_zipfile(shard):  # torch writes zip files, whose directory comes last
-            return Saved(path, step, gpus, f"{shard.name} is cut short")
-    return Saved(path, step, gpus, None)
+    return Saved(path, step, gpus, cut_short((*shards[0], *shards[1])))

@@ -20,7 +20,7 @@ from lingoss.grpo.ray.result import check_model
 from lingoss.models import load_tokenizer
 from lingoss.rewards import openrlhf as reward
 from lingoss.rewards import request_to_json
-from lingoss.runs.files import read_json, writing
+from lingoss.runs.files import read_json, write_text, writing
 
 _BYTES = 2  # of a parameter in bfloat16
 _SMALL = 100_000_000  # tokenizers and prompts
@@ -130,13 +130,8 @@ def write_rows(path: Path, prompts: Iterable[Prompt], format: str) -> None:
     Raises:
         LingossError: the file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.partial")
-    with writing(path):
-        with partial.open("w", encoding="utf-8") as out:
-            for prompt in prompts:
-                row = {
-                    command.INPUT: chat.prompt_text(prompt, format),
-                    command.LABEL: request_to_json(prompt.request()),
-                }
-                out.write(json.dumps(row) + "\n")
-        partial.replace(path)
+    rows = (
+        {command.INPUT: chat.prompt_text(prompt, format), command.LABEL: request_to_json(prompt.request())}
+        for prompt in prompts
+    )
+    write_text(path, "".join(json.dumps(row) + "\n" for row in rows))

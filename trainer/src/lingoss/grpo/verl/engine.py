@@ -129,7 +129,7 @@ class Verl(Engine):
                 f"veRL ended without a whole checkpoint of step {self.setting.steps} in {self.paths.checkpoints}: "
                 "start again, the run goes on from its last one"
             )
-        shards = collect.read_shards(last[-1].shards)
+        shards = collect.read_shards(checkpoints.weights(last[-1]))
         if self.config.trains_adapter:
             target = self.run / "adapter"
             collect.write_adapter(target, shards, self.setting.adapter, self.setting.adapter_shapes)
