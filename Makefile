@@ -6,7 +6,7 @@ IMAGE_OPTIONS = $(if $(IMAGE),--image "$(IMAGE)") $(if $(REGISTRY),--registry "$
   $(if $(PLATFORM),--platform "$(PLATFORM)") $(if $(FLAGS),--flags="$(FLAGS)")
 
 help: ## Print these targets
-	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 env: ## Make .venv from the locks (Python >= 3.11 is all it needs)
 	@trainer/env.sh

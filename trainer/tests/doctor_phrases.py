@@ -204,7 +204,7 @@ PHRASES = {
         "RuntimeError: The total norm of order 2.0 for gradients from `parameters` is non-finite, so it cannot be clipped.",
     ],
     "path-not-writable": [
-        "PermissionError: [Errno 13] Permission denied: '/root/.triton/cache/x'",
+        "PermissionError: [Errno 13] Permission denied: '/home/user/.triton/cache/x'",
         "OSError: PermissionError at /fsx/runs when downloading. Check cache directory permissions.",
         "mkdir: cannot create directory '/fsx/runs': Permission denied",
     ],
